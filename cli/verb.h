@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verb table: one row per verb of the command line, one cmd_<verb>.c file per row.
+ *
+ * A verb's file only parses, calls the modules and prints.  Its options are a popt table that
+ * also yields --help, completion and the manual-page lint test.
+ */
+#ifndef SLABTAPE_CLI_VERB_H
+#define SLABTAPE_CLI_VERB_H
+
+#include <popt.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct cli_verb {
+	const char *name;
+	const char *args; /* argument spec for usage lines, e.g. "TAPE [OPTION...]" */
+	const char *help; /* one line */
+	/* @argv[0] is the verb; returns the process exit code. */
+	int (*run)(int argc, const char **argv);
+	const struct poptOption *options; /* for completion and lint; NULL: none */
+};
+
+extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
+
+/* Print "slabtape: VERB: text" once on stderr; returns the exit code of @err (or @code). */
+int cli_fail(const char *verb, int code, const struct tape_err *err);
+/* Usage error that names the option; exit code 2. */
+int cli_usage(const char *verb, const char *fmt, ...) TAPE_PRINTF(2, 3);
+/*
+ * Parse @argv with @options.  Returns a popt context whose leftover arguments are the verb's
+ * operands (freed with poptFreeContext), or NULL with *ret_exit set (0 after --help).
+ */
+poptContext cli_parse(const struct cli_verb *verb, int argc, const char **argv, int *ret_exit);
+
+int cmd_import(int argc, const char **argv);
+int cmd_info(int argc, const char **argv);
+int cmd_replay(int argc, const char **argv);
+int cmd_variants(int argc, const char **argv);
+
+#endif
