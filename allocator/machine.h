@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Page provider of a machine, for allocator/slab.c only.  In the native build the caller holds the
+ * page lock around get, put and the slab struct pool; in the other builds it is a no-op.
+ */
+#ifndef SLABTAPE_ALLOCATOR_MACHINE_H
+#define SLABTAPE_ALLOCATOR_MACHINE_H
+
+#include "allocator/slab.h"
+
+void alloc_page_lock(struct alloc_machine *m);
+void alloc_page_unlock(struct alloc_machine *m);
+
+/*
+ * 2^@order pages: from @node or, ALLOC_NODE_ANY, the CPU's node; then the other nodes by distance
+ * unless @gfp has ALLOC_GFP_THISNODE.  NULL: none, or the fragmentation model refused.
+ */
+void *alloc_pages_get(struct alloc_machine *m, uint32_t cpu, int32_t node, uint32_t order,
+		      uint32_t gfp, uint16_t *ret_node);
+void alloc_pages_put(struct alloc_machine *m, void *block, uint16_t node, uint32_t order);
+
+/* A zeroed slab struct, or NULL when out of memory. */
+struct alloc_slab *alloc_slab_struct_get(struct alloc_machine *m);
+void alloc_slab_struct_put(struct alloc_machine *m, struct alloc_slab *s);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Slabs: creation by shape, discard, and what every cache has in common. */
+#include "allocator/slab.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator/locks.h"
+#include "allocator/machine.h"
+
+/* Chain all objects in address order; the last one ends the list. */
+static void build_freelist(const struct alloc_cache *c, struct alloc_slab *s)
+{
+	char *obj = s->mem;
+
+	for (uint32_t i = 1; i < s->word.objects; i++, obj += c->geo.size)
+		alloc_free_link(c, obj, obj + c->geo.size);
+	alloc_free_link(c, obj, NULL);
+	s->word.freelist = s->mem;
+}
+
+static struct alloc_slab *create_shape(struct alloc_cache *c, uint32_t cpu, int32_t node,
+				       uint32_t order, uint32_t objects, uint32_t gfp)
+{
+	struct alloc_machine *m = c->machine;
+	struct alloc_slab *s = NULL, **pages;
+	uint16_t got = 0;
+	char *mem;
+
+	if (m->sync == ALLOC_SYNC_SIM)
+		alloc_sim_hooks->page_work(cpu, node < 0 ? m->cpu_node[cpu] : (uint16_t)node, order,
+					   true);
+	alloc_page_lock(m);
+	mem = alloc_pages_get(m, cpu, node, order, gfp, &got);
+	if (mem && !(s = alloc_slab_struct_get(m)))
+		alloc_pages_put(m, mem, got, order);
+	if (s) {
+		s->cache = c;
+		s->mem = mem;
+		s->node = got;
+		s->order = (uint8_t)order;
+		s->word.objects = objects;
+		s->id = c->next_slab_id++;
+		pages = m->page_slab + ((uint64_t)(mem - m->base) >> ALLOC_PAGE_SHIFT);
+		for (uint32_t i = 0; i < 1u << order; i++)
+			__atomic_store_n(&pages[i], s, __ATOMIC_RELAXED);
+	}
+	alloc_page_unlock(m);
+	return s;
+}
+
+struct alloc_slab *alloc_slab_create(struct alloc_cache *c, uint32_t cpu, int32_t node,
+				     uint32_t gfp, bool no_freelist)
+{
+	struct alloc_slab *s = NULL;
+
+	if (c->page_limit == 0)
+		s = create_shape(c, cpu, node, c->geo.order, c->geo.objects, gfp);
+	if (!s && c->page_limit < 2) {
+		s = create_shape(c, cpu, node, c->geo.min_order, c->geo.min_objects, gfp);
+		if (s)
+			alloc_count(c, cpu, ALLOC_C_ORDER_FALLBACK);
+	}
+	if (s && !no_freelist)
+		build_freelist(c, s);
+	return s;
+}
+
+void alloc_slab_discard(struct alloc_cache *c, uint32_t cpu, struct alloc_slab *s)
+{
+	struct alloc_machine *m = c->machine;
+	uint64_t page = (uint64_t)(s->mem - m->base) >> ALLOC_PAGE_SHIFT;
+	/* A coloured slab's first object may lie past its first byte. */
+	uint64_t first = page & ~((1ull << s->order) - 1);
+
+	alloc_slab_move(c, s, cpu, ALLOC_STATE_NONE);
+	if (m->sync == ALLOC_SYNC_SIM)
+		alloc_sim_hooks->page_work(cpu, s->node, s->order, false);
+	alloc_page_lock(m);
+	for (uint32_t i = 0; i < 1u << s->order; i++)
+		__atomic_store_n(&m->page_slab[first + i], NULL, __ATOMIC_RELAXED);
+	alloc_pages_put(m, m->base + (first << ALLOC_PAGE_SHIFT), s->node, s->order);
+	alloc_slab_struct_put(m, s);
+	alloc_page_unlock(m);
+}
+
+int alloc_cache_init(struct alloc_cache *c, const struct alloc_variant *v, struct alloc_machine *m,
+		     const struct alloc_cache_config *cfg, const struct alloc_geometry *geo,
+		     uint32_t refill_max)
+{
+	size_t row_bytes = ALLOC_COUNTER_ROW * sizeof(*c->stat);
+
+	c->variant = v;
+	c->machine = m;
+	c->geo = *geo;
+	c->flags = cfg->flags;
+	strncpy(c->name, cfg->name, sizeof(c->name) - 1);
+	c->refill_entries = refill_max + 1;
+	c->stat = aligned_alloc(64, m->cpus * row_bytes);
+	c->refill_hist = calloc(c->refill_entries, sizeof(*c->refill_hist));
+	if (!c->stat || !c->refill_hist) {
+		alloc_cache_fini(c);
+		return -ENOMEM;
+	}
+	memset(c->stat, 0, m->cpus * row_bytes);
+	return 0;
+}
+
+void alloc_cache_fini(struct alloc_cache *c)
+{
+	free(c->stat);
+	free(c->refill_hist);
+	c->stat = NULL;
+	c->refill_hist = NULL;
+}
+
+void alloc_note_refill(struct alloc_cache *c, uint32_t cpu, enum alloc_refill_source source,
+		       uint32_t objs)
+{
+	const struct alloc_observer *o = c->machine->observer;
+	uint32_t at = objs < c->refill_entries ? objs : c->refill_entries - 1;
+
+	/* Relaxed: a statistic; nothing is ordered by it. */
+	__atomic_fetch_add(&c->refill_hist[at], 1, __ATOMIC_RELAXED);
+	if (__builtin_expect(o && o->refill, 0))
+		o->refill(o->ctx, c, cpu, source, objs);
+}
+
+struct alloc_slab *alloc_slab_of(const struct alloc_machine *m, const void *obj, uint32_t *ret_index)
+{
+	struct alloc_slab *s = alloc_obj_slab(m, obj);
+
+	*ret_index = alloc_obj_index(s->cache, s, obj);
+	return s;
+}
+
+void alloc_slab_info(const struct alloc_slab *s, struct alloc_slab_info *ret_info)
+{
+	*ret_info = (struct alloc_slab_info){
+		.id = s->id,
+		.inuse = s->word.inuse,
+		.objects = s->word.objects,
+		.node = s->node,
+		.order = s->order,
+		.state = s->state,
+	};
+}
+
+void alloc_cache_geometry(const struct alloc_cache *c, struct alloc_geometry *ret_geometry)
+{
+	*ret_geometry = c->geo;
+}
+
+void alloc_cache_page_limit(struct alloc_cache *c, uint32_t level)
+{
+	assert(level <= 2);
+	c->page_limit = level;
+}
+
+const uint64_t *alloc_refill_hist(const struct alloc_cache *c, uint32_t *ret_entries)
+{
+	*ret_entries = c->refill_entries;
+	return c->refill_hist;
+}
