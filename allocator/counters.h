@@ -102,6 +102,7 @@ enum alloc_counter {
 #define ALLOC_COUNTER_ROW ((ALLOC_C_MAX + 7u) / 8u * 8u)
 
 /* The sysfs name of a counter; static memory. */
-const char *alloc_counter_name(enum alloc_counter c);
+__attribute__((visibility("default"))) const char *
+alloc_counter_name(enum alloc_counter c);
 
 #endif

@@ -15,6 +15,8 @@
 struct alloc_cache;
 struct alloc_slab;
 
+#pragma GCC visibility push(default) /* libslab's public functions */
+
 /* Where a slab is.  Order and names are those of the SQL column transition.from_state. */
 enum alloc_state {
 	ALLOC_STATE_NONE = 0,	 /* at the page allocator */
@@ -64,5 +66,7 @@ struct alloc_observer {
 		     enum alloc_lock_kind kind, enum alloc_lock_path path, int acquired,
 		     uint64_t wait_ns);
 };
+
+#pragma GCC visibility pop
 
 #endif

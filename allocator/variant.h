@@ -22,6 +22,8 @@
 
 #include "allocator/counters.h"
 
+#pragma GCC visibility push(default) /* libslab's public functions */
+
 struct alloc_cache;
 struct alloc_machine;
 struct alloc_observer;
@@ -193,5 +195,7 @@ void alloc_cache_page_limit(struct alloc_cache *c, uint32_t level);
 
 /* Refill sizes: calls that obtained @objs usable objects at once; index 0 unused. */
 const uint64_t *alloc_refill_hist(const struct alloc_cache *c, uint32_t *ret_entries);
+
+#pragma GCC visibility pop
 
 #endif
