@@ -30,4 +30,12 @@ struct alloc_dump {
 	int64_t (*slab_number)(void *ctx, const struct alloc_slab *s);
 };
 
+struct alloc_cache;
+
+/*
+ * The two entries that end every "final": `full`, the numbers of the slabs in state FULL in
+ * ascending order (left out when there are none), and `live_slabs`, how many numbered slabs live.
+ */
+void alloc_dump_slabs(const struct alloc_cache *c, const struct alloc_dump *d);
+
 #endif

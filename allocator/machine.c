@@ -243,6 +243,26 @@ void alloc_pages_put(struct alloc_machine *m, void *block, uint16_t node, uint32
 	a->live -= 1ull << order;
 }
 
+void alloc_slabs_each(const struct alloc_cache *c, alloc_slab_fn fn, void *ctx)
+{
+	struct alloc_machine *m = c->machine;
+
+	for (uint32_t n = 0; n < m->nodes; n++) {
+		struct alloc_slab **pages = m->page_slab + n * m->node_pages;
+		uint64_t used = m->private->arenas[n].used;
+
+		for (uint64_t page = 0; page < used; page++) {
+			struct alloc_slab *s = pages[page];
+
+			if (!s)
+				continue;
+			page += (1ull << s->order) - 1;
+			if (s->cache == c)
+				fn(ctx, s);
+		}
+	}
+}
+
 struct alloc_slab *alloc_slab_struct_get(struct alloc_machine *m)
 {
 	enum { PER_BLOCK = 512 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/dump.h"
 #include "allocator/locks.h"
 #include "allocator/machine.h"
 
@@ -163,4 +164,63 @@ const uint64_t *alloc_refill_hist(const struct alloc_cache *c, uint32_t *ret_ent
 {
 	*ret_entries = c->refill_entries;
 	return c->refill_hist;
+}
+
+/* Numbers of slabs while alloc_dump_slabs() walks. */
+struct numbers {
+	const struct alloc_dump *dump;
+	int64_t *full;
+	size_t nr_full, room;
+	int64_t live;
+	bool no_memory;
+};
+
+static void number_slab(void *ctx, struct alloc_slab *s)
+{
+	struct numbers *n = ctx;
+	int64_t number = n->dump->slab_number(n->dump->ctx, s);
+	int64_t *full = n->full;
+
+	if (number < 0)
+		return;
+	n->live++;
+	if (s->state != ALLOC_STATE_FULL)
+		return;
+	if (n->nr_full == n->room) {
+		full = realloc(full, (2 * n->room + 64) * sizeof(*full));
+		if (!full) {
+			n->no_memory = true;
+			return;
+		}
+		n->full = full;
+		n->room = 2 * n->room + 64;
+	}
+	full[n->nr_full++] = number;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	int64_t x, y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return x < y ? -1 : x > y;
+}
+
+void alloc_dump_slabs(const struct alloc_cache *c, const struct alloc_dump *d)
+{
+	struct numbers n = { .dump = d };
+
+	alloc_slabs_each(c, number_slab, &n);
+	if (n.no_memory)
+		d->string(d->ctx, "full_incomplete", "out of memory");
+	if (n.nr_full) {
+		qsort(n.full, n.nr_full, sizeof(*n.full), compare_numbers);
+		d->array_begin(d->ctx, "full");
+		for (size_t i = 0; i < n.nr_full; i++)
+			d->number(d->ctx, NULL, n.full[i]);
+		d->end(d->ctx);
+	}
+	d->number(d->ctx, "live_slabs", n.live);
+	free(n.full);
 }

@@ -155,6 +155,13 @@ struct alloc_slab *alloc_slab_create(struct alloc_cache *c, uint32_t cpu, int32_
 /* Give the slab back; state becomes NONE (observer told).  No counter moves. */
 void alloc_slab_discard(struct alloc_cache *c, uint32_t cpu, struct alloc_slab *s);
 
+/*
+ * Call @fn for every living slab of @c, in address order.  The cache must be idle; @fn must not
+ * create or discard slabs.
+ */
+typedef void (*alloc_slab_fn)(void *ctx, struct alloc_slab *s);
+void alloc_slabs_each(const struct alloc_cache *c, alloc_slab_fn fn, void *ctx);
+
 /* Next pointer of a free object, stored inside it at geo.offset. */
 static inline void *alloc_free_next(const struct alloc_cache *c, const void *obj)
 {
