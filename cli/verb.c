@@ -4,8 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-const struct cli_verb cli_verbs[] = {
-	{ 0 },
+#define X(name) extern const struct cli_verb cli_verb_##name;
+#include "cli/verbs.def"
+#undef X
+
+const struct cli_verb *const cli_verbs[] = {
+#define X(name) &cli_verb_##name,
+#include "cli/verbs.def"
+#undef X
+	NULL,
 };
 
 int cli_fail(const char *verb, int code, const struct tape_err *err)

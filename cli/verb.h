@@ -2,8 +2,9 @@
 /*
  * The verb table: one row per verb of the command line, one cmd_<verb>.c file per row.
  *
- * A verb's file only parses, calls the modules and prints.  Its options are a popt table that
- * also yields --help, completion and the manual-page lint test.
+ * A verb's file only parses, calls the modules and prints; it defines cli_verb_<name>, which
+ * verbs.def lists.  Its options are a popt table that also yields --help, completion and the
+ * manual-page lint test.
  */
 #ifndef SLABTAPE_CLI_VERB_H
 #define SLABTAPE_CLI_VERB_H
@@ -22,7 +23,7 @@ struct cli_verb {
 	const struct poptOption *options; /* for completion and lint; NULL: none */
 };
 
-extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
+extern const struct cli_verb *const cli_verbs[]; /* ends with NULL; filled in verb.c */
 
 /* Print "slabtape: VERB: text" once on stderr; returns the exit code of @err (or @code). */
 int cli_fail(const char *verb, int code, const struct tape_err *err);
@@ -33,10 +34,5 @@ int cli_usage(const char *verb, const char *fmt, ...) TAPE_PRINTF(2, 3);
  * operands (freed with poptFreeContext), or NULL with *ret_exit set (0 after --help).
  */
 poptContext cli_parse(const struct cli_verb *verb, int argc, const char **argv, int *ret_exit);
-
-int cmd_import(int argc, const char **argv);
-int cmd_info(int argc, const char **argv);
-int cmd_replay(int argc, const char **argv);
-int cmd_variants(int argc, const char **argv);
 
 #endif

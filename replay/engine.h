@@ -38,6 +38,11 @@ struct replay_knob {
 	int64_t value;
 };
 
+struct replay_from {
+	uint16_t cache;
+	uint64_t seq; /* first event of the cache's window */
+};
+
 struct replay_config {
 	const char *variant;
 	enum replay_mode mode;
@@ -53,6 +58,13 @@ struct replay_config {
 	bool want_state;	  /* final and checkpoints in the result (--state) */
 	const char *count_from;	  /* "123456ns" or a marker's first word; NULL: from the start */
 	const char *count_to;
+	/*
+	 * Windows of single caches that begin before count_from, as compare --against recorded
+	 * needs them (the kernel's counters were read a moment before its marker).
+	 */
+	const struct replay_from *from;
+	size_t nr_from;
+	bool agreement;		  /* count how often the slab chosen is the recorded one */
 	uint32_t laps;		  /* 0 and 1: once */
 	uint64_t jitter_ns;	  /* shuffle events of different CPUs closer than this */
 	uint32_t record;	  /* enum replay_record */
@@ -64,7 +76,7 @@ struct replay_config {
 #define REPLAY_CONFIG_DEFAULT ((struct replay_config){ .variant = "slub", .seed = 1 })
 
 struct replay_counter {
-	const char *name;   /* sysfs spelling, static memory */
+	char name[40];	    /* sysfs spelling */
 	int64_t sum;
 	int64_t *per_cpu;   /* result->cpus entries */
 };
@@ -82,7 +94,15 @@ struct replay_cache {
 	uint32_t refill_entries;
 	int64_t min_partial, cpu_partial, cpu_partial_slabs, sheaf_capacity; /* -1: not there */
 	struct json_t *initial_counters, *final, *checkpoints; /* only with want_state */
+	int64_t *laps;	    /* [nr_laps][nr_counters]: what each lap counted; NULL: one lap */
+	uint32_t nr_laps;
+	uint64_t slabs_seen; /* slabs of which an object was handed out; only with want_state */
 	uint64_t placed_same, placed_total; /* by-address agreement, where it was asked for */
+	struct replay_knob_set {
+		char knob[40];
+		int64_t value;
+	} *knobs;			    /* effective values, the variant's order */
+	size_t nr_knobs;
 };
 
 struct replay_result {
@@ -94,6 +114,9 @@ struct replay_result {
 	uint64_t ops;	     /* operations executed */
 	uint64_t skipped;    /* events that could not be executed */
 	uint64_t warmed;     /* objects allocated before the first event */
+	uint64_t left_out;   /* events of no cache that could be replayed: unnamed, pages, no size */
+	uint64_t failed;     /* allocations that returned NULL here (a later free of them is no-op) */
+	bool script;	     /* the tape is an .ops script: its idle CPUs are shown */
 	uint64_t elapsed_ns; /* operations only, without decoding the tape where the engine can tell */
 	char started[32];    /* ISO 8601 UTC */
 	struct replay_cache *caches;
@@ -104,6 +127,9 @@ struct replay_result {
 int replay_run(struct tape *t, const struct replay_config *cfg, struct replay_result **ret_result,
 	       struct tape_err *reterr) TAPE_MUST_CHECK;
 void replay_result_destroy(struct replay_result *r); /* NULL is accepted */
+
+/* "ordered", "parallel", "simulated". */
+const char *replay_mode_name(enum replay_mode mode);
 
 /* The JSON object of design section 8, a new reference.  @timing false: --no-timing. */
 struct json_t *replay_result_json(const struct replay_result *r, struct tape *t, bool timing);

@@ -8,8 +8,8 @@
 static void print_help(FILE *out)
 {
 	fputs("usage: slabtape VERB [ARGUMENT...]\n\n", out);
-	for (const struct cli_verb *v = cli_verbs; v->name; v++)
-		fprintf(out, "  %-10s %s\n", v->name, v->help);
+	for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+		fprintf(out, "  %-10s %s\n", (*v)->name, (*v)->help);
 	fputs("\nslabtape VERB --help shows a verb's options.\n", out);
 }
 
@@ -27,9 +27,9 @@ int main(int argc, const char **argv)
 		puts("slabtape " SLABTAPE_VERSION);
 		return 0;
 	}
-	for (const struct cli_verb *v = cli_verbs; v->name; v++)
-		if (!strcmp(argv[1], v->name))
-			return v->run(argc - 1, argv + 1);
+	for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+		if (!strcmp(argv[1], (*v)->name))
+			return (*v)->run(argc - 1, argv + 1);
 	fprintf(stderr, "slabtape: %s: no such verb; slabtape --help lists them\n", argv[1]);
 	return 2;
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ordered engine's state, shared by its files:
+ *
+ *	ordered.c       the loop over batches, the fast operations
+ *	ordered_ops.c   every other operation: bulk, sheaves, rcu, flush, checkpoints
+ *	ordered_state.c machine, caches, snapshots, the result
+ *	warm.c          objects from before the recording
+ *	place.c         pages of the recording <-> slabs of the variant
+ *	paths.c         the per-operation file
+ *
+ * One thread.  Slots hold the live objects; NULL: nobody, REPLAY_FAILED: the allocation returned
+ * NULL here, so that its free is a no-op.
+ */
+#ifndef SLABTAPE_REPLAY_ORDERED_INTERNAL_H
+#define SLABTAPE_REPLAY_ORDERED_INTERNAL_H
+
+#include "allocator/hooks.h"
+#include "replay/snapshot.h"
+#include "replay/numbering.h"
+#include "replay/plan.h"
+
+#define REPLAY_FAILED ((void *)(uintptr_t)1)
+#define REPLAY_TICK_NS 4000000u	    /* timer work is looked at this often (HZ = 250) */
+#define REPLAY_SHEAVES_MAX 1048576u /* sheaf slots of a tape */
+
+struct json_t;
+struct replay_paths;
+struct replay_place;
+
+/* Objects that wait for a grace period; freed as one bulk call on the CPU that queued them. */
+struct ordered_rcu {
+	void **objs;
+	uint32_t nr, capacity;
+	uint64_t due_ts; /* of the oldest object */
+};
+
+struct ordered_cache {
+	const struct replay_plan_cache *plan;
+	struct alloc_cache *cache;
+	struct replay_snapshot initial, begin, end;
+	struct replay_snapshot *laps; /* [nr_laps], counters since the creation */
+	uint32_t nr_laps;
+	bool begun, ended;
+	struct replay_numbering numbers; /* only when slabs are numbered */
+	struct ordered_rcu *rcu;	 /* [cpus], NULL until used */
+	struct json_t *checkpoints;
+	uint64_t placed_same, placed_total;
+};
+
+/* One bulk call whose rows are being gathered; rows may straddle batches. */
+struct ordered_bulk {
+	uint32_t id, nr, capacity;
+	uint16_t cpu, cache, gfp;
+	uint8_t op;
+	uint32_t *slots;
+	void **objs;
+};
+
+struct ordered {
+	const struct replay_plan *plan;
+	const struct alloc_variant *v;
+	struct alloc_machine *machine;
+	struct alloc_observer observer;	       /* only when slabs are numbered */
+	struct alloc_cache **cache_of;	       /* [65536] by tape id; NULL: not created */
+	struct ordered_cache **run_of;	       /* [65536] */
+	struct ordered_cache **caches;	       /* in order of creation */
+	size_t nr_caches, caches_capacity;
+	void **slot;			       /* [nr_slots] */
+	uint16_t *slot_cache;		       /* [nr_slots] tape id of the object's cache */
+	uint32_t nr_slots;
+	struct alloc_sheaf **sheaf;	       /* [nr_sheaves] */
+	uint32_t nr_sheaves;
+	struct ordered_bulk bulk;
+	void **orphan;			       /* warmed objects in the order of their frees */
+	uint64_t nr_orphans, next_orphan;
+	uint64_t next_tick_ts, next_rcu_ts;    /* UINT64_MAX: none */
+	bool hooked;			       /* paths, placement or numbering: the slow loop */
+	bool stop_changed;		       /* an operation set an earlier next_rcu_ts */
+	struct replay_paths *paths;
+	struct replay_place *place;
+	uint64_t place_until_seq;	       /* forced placement before this event */
+	uint64_t ops, skipped, warmed, left_out, failed, elapsed_ns;
+	uint64_t line;			       /* operations so far, checkpoints included */
+	uint64_t window_seq;		       /* where ordered_window() was last */
+	uint32_t laps;
+	uint64_t last_ts, ts_offset;	       /* tape time of the last event; of the laps before */
+	struct tape_err *reterr;
+};
+
+/* ---- ordered_state.c ---- */
+int ordered_init(struct ordered *o, const struct replay_plan *p, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
+void ordered_fini(struct ordered *o);
+/* The cache of tape id @id, created when this is its first event; *ret_run NULL: left out. */
+int ordered_cache_get(struct ordered *o, uint16_t id, struct ordered_cache **ret_run) TAPE_MUST_CHECK;
+/* Room for slot @slot. */
+int ordered_slots_grow(struct ordered *o, uint32_t slot) TAPE_MUST_CHECK;
+/* Begin and end the counting windows that begin or end at event @seq. */
+int ordered_window(struct ordered *o, uint64_t seq) TAPE_MUST_CHECK;
+/* The next event number after @seq at which ordered_window() has work; UINT64_MAX: none. */
+uint64_t ordered_next_window(const struct ordered *o, uint64_t seq);
+/* Keep the counters of every cache as they are at the end of a lap. */
+int ordered_lap_end(struct ordered *o) TAPE_MUST_CHECK;
+int ordered_result(struct ordered *o, struct replay_result **ret_result) TAPE_MUST_CHECK;
+
+/* ---- ordered_ops.c ---- */
+/* Execute row @i in full generality; *ret_next: the next row.  0 or an error. */
+int ordered_step(struct ordered *o, const struct tape_batch *b, uint32_t i, uint32_t *ret_next)
+	TAPE_MUST_CHECK;
+/* A bulk call whose rows may go on in the next batch: run it now. */
+int ordered_bulk_run(struct ordered *o) TAPE_MUST_CHECK;
+/* Free what waits for grace periods and is due at @now_ns (UINT64_MAX: all), CPUs ascending. */
+void ordered_rcu_run(struct ordered *o, uint64_t now_ns);
+/* Timer work at @now_ns of every CPU and cache. */
+void ordered_tick(struct ordered *o, uint64_t now_ns);
+
+/* ---- warm.c ---- */
+int ordered_warm(struct ordered *o) TAPE_MUST_CHECK;
+
+#endif

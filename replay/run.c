@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The engines by mode. */
+#include "base/cleanup.h"
+#include "replay/modes_internal.h"
+
+static void plan_destroyp(struct replay_plan **p)
+{
+	replay_plan_destroy(*p);
+}
+
+static const struct {
+	const char *name;
+	enum alloc_sync_kind sync;
+	replay_mode_fn run; /* NULL: not there yet */
+} modes[REPLAY_MODE_MAX] = {
+	[REPLAY_ORDERED] = { "ordered", ALLOC_SYNC_SERIAL, replay_ordered },
+	[REPLAY_PARALLEL] = { "parallel", ALLOC_SYNC_NATIVE, NULL },
+	[REPLAY_SIMULATED] = { "simulated", ALLOC_SYNC_SIM, NULL },
+};
+
+const char *replay_mode_name(enum replay_mode mode)
+{
+	return modes[mode].name;
+}
+
+int replay_run(struct tape *t, const struct replay_config *cfg, struct replay_result **ret_result,
+	       struct tape_err *reterr)
+{
+	TAPE_CLEANUP(plan_destroyp) struct replay_plan *p = NULL;
+	int rc;
+
+	if (!modes[cfg->mode].run)
+		return tape_err_set(reterr, -TAPE_E_USAGE, "--mode %s: not built in yet; use "
+				    "ordered", modes[cfg->mode].name);
+	if (cfg->record)
+		return tape_err_set(reterr, -TAPE_E_USAGE, "--record: only `none` can be recorded "
+				    "so far");
+	rc = replay_plan_create(t, cfg, modes[cfg->mode].sync, &p, reterr);
+	return rc < 0 ? rc : modes[cfg->mode].run(p, ret_result, reterr);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects that are older than the recording: each free of one (flag orphan) shows that it existed.
+ *
+ * --warm orphans allocates them before the first event, in the order of their frees, on the CPU
+ * that frees them; where the recording knows the node of the memory and it is another one, on a
+ * CPU of that node (CPUs of a node take turns).  --warm address puts each into the slab that its
+ * address names.  What this counts is not part of any counting window.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/ordered_internal.h"
+#include "replay/place.h"
+
+#define WARM_COLUMNS (1u << TAPE_COL_CPU | 1u << TAPE_COL_OP | 1u << TAPE_COL_CACHE | \
+		      1u << TAPE_COL_FLAGS | 1u << TAPE_COL_MEM_NODE | 1u << TAPE_COL_ADDRESS)
+
+static uint32_t warm_cpu(struct ordered *o, uint32_t cpu, int node)
+{
+	const struct replay_plan *p = o->plan;
+	uint32_t turn = (uint32_t)o->warmed, on_node = 0;
+
+	if (node < 0 || (uint32_t)node >= p->nodes || p->cpu_node[cpu] == node)
+		return cpu;
+	for (uint32_t c = 0; c < p->cpus; c++)
+		on_node += p->cpu_node[c] == node;
+	if (!on_node)
+		return cpu;
+	turn %= on_node;
+	for (uint32_t c = 0; c < p->cpus; c++)
+		if (p->cpu_node[c] == node && !turn--)
+			return c;
+	return cpu;
+}
+
+static int warm_one(struct ordered *o, const struct tape_batch *b, uint32_t i)
+{
+	struct ordered_cache *run = NULL;
+	void *obj = NULL;
+	int rc = 0;
+
+	if (!(b->flags[i] & TAPE_F_BIG) && b->cpu[i] < o->plan->cpus)
+		rc = ordered_cache_get(o, b->cache[i], &run);
+	if (rc < 0)
+		return rc;
+	if (run) {
+		uint32_t cpu = warm_cpu(o, b->cpu[i], b->mem_node[i]);
+
+		obj = o->place ? replay_place_warm(o, run, cpu, b->address[i]) :
+				 o->v->alloc(run->cache, cpu, ALLOC_NODE_ANY, TAPE_GFP_KERNEL);
+		o->warmed += obj != NULL;
+	}
+	o->orphan[o->nr_orphans++] = obj;
+	return 0;
+}
+
+static int warm_batch(struct ordered *o, const struct tape_batch *b, uint64_t *capacity)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < b->events && rc >= 0; i++) {
+		if (!(b->flags[i] & TAPE_F_ORPHAN) || !tape_op_frees(b->op[i]))
+			continue;
+		if (o->nr_orphans == *capacity) {
+			uint64_t want = *capacity ? *capacity * 2 : 1024;
+			void **grown = realloc(o->orphan, want * sizeof(*grown));
+
+			if (!grown)
+				return tape_err_set(o->reterr, -ENOMEM, "warm: out of memory");
+			o->orphan = grown;
+			*capacity = want;
+		}
+		rc = warm_one(o, b, i);
+	}
+	return rc;
+}
+
+/* What warming counted lies before every window. */
+static int warm_base(struct ordered *o)
+{
+	int rc = 0;
+
+	for (size_t n = 0; n < o->nr_caches && rc >= 0; n++) {
+		struct ordered_cache *run = o->caches[n];
+
+		rc = replay_snapshot_take(&run->begin, run->cache, o->v, o->plan->cpus);
+		run->begun = !run->plan->from_seq;
+		if (!run->begun)
+			replay_snapshot_fini(&run->begin);
+	}
+	return rc < 0 ? tape_err_set(o->reterr, rc, "counters: out of memory") : 0;
+}
+
+int ordered_warm(struct ordered *o)
+{
+	const struct tape_range all = TAPE_RANGE_ALL;
+	const struct tape_batch *b;
+	struct tape_reader *r;
+	uint64_t capacity = 0;
+	int rc;
+
+	if (o->plan->cfg->warm == REPLAY_WARM_NONE || !o->plan->totals.orphan_frees)
+		return 0;
+	rc = tape_reader_open(o->plan->tape, &all, WARM_COLUMNS, &r, o->reterr);
+	if (rc < 0)
+		return rc;
+	while ((rc = tape_reader_next(r, &b, o->reterr)) > 0) {
+		rc = warm_batch(o, b, &capacity);
+		if (rc < 0)
+			break;
+	}
+	tape_reader_close(r);
+	return rc < 0 ? rc : warm_base(o);
+}
