@@ -156,8 +156,8 @@ struct alloc_slab *alloc_slab_create(struct alloc_cache *c, uint32_t cpu, int32_
 void alloc_slab_discard(struct alloc_cache *c, uint32_t cpu, struct alloc_slab *s);
 
 /*
- * Call @fn for every living slab of @c, in address order.  The cache must be idle; @fn must not
- * create or discard slabs.
+ * Call @fn for every living slab of @c, in address order.  The cache must be idle; @fn may
+ * discard the slab it is given, and must not create any.
  */
 typedef void (*alloc_slab_fn)(void *ctx, struct alloc_slab *s);
 void alloc_slabs_each(const struct alloc_cache *c, alloc_slab_fn fn, void *ctx);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Free: onto the CPU's freelist when the object is of the CPU's slab, else to the slab itself by
+ * one compare-exchange.  The first free to a full slab makes the slab the freeing CPU's: it goes
+ * on that CPU's partial list whatever its node.
+ */
+#include "allocator/variants/percpu.h"
+
+/* free_class of one call: before and after by the slab's own list and count. */
+static void count_class(struct percpu_cache *p, uint32_t cpu, const void *prior, uint32_t inuse)
+{
+	uint32_t class = (prior ? 0 : 1) + (inuse ? 0 : 2);
+
+	alloc_count(&p->head, cpu, (enum alloc_counter)(ALLOC_C_CLASS_PARTIAL_PARTIAL + class));
+}
+
+/* @s was on the list and has just become empty; list_lock of @n is held and is dropped here. */
+static void free_emptied(struct percpu_cache *p, struct alloc_node *n, uint32_t cpu,
+			 struct alloc_slab *s)
+{
+	/* 6.8+: it may be on a CPU's list, or about to be listed; then it is not ours to judge. */
+	bool listed = s->flags & ALLOC_SLAB_LISTED;
+	bool going = listed && percpu_enough(p, n->nr_partial);
+
+	if (going) {
+		alloc_partial_del(n, s);
+		alloc_count(&p->head, cpu, ALLOC_C_FREE_REMOVE_PARTIAL);
+	} else if (listed) {
+		alloc_slab_move(&p->head, s, cpu, ALLOC_STATE_EMPTY);
+	}
+	alloc_lock_release(&n->list_lock, cpu);
+	if (going) {
+		alloc_count(&p->head, cpu, ALLOC_C_FREE_SLAB);
+		percpu_discard(p, cpu, s);
+	}
+}
+
+void percpu_free_to_slab(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
+			 void *tail, uint32_t cnt)
+{
+	struct alloc_slab_word old, new;
+	struct alloc_node *n = NULL;
+	bool done;
+
+	do {
+		n = NULL;
+		old = new = alloc_word_read(cpu, s);
+		alloc_free_link(&p->head, tail, old.freelist);
+		new.freelist = head;
+		new.inuse -= cnt;
+		if (!old.frozen && !old.freelist) {
+			new.frozen = p->policy->freeze_partials;
+		} else if (!old.frozen && !new.inuse) {
+			n = percpu_node(p, s);
+			alloc_lock_acquire(&n->list_lock, cpu, ALLOC_PATH_FREE);
+		}
+		done = percpu_swap_word(p, cpu, s, old, new);
+		if (!done && n)
+			alloc_lock_release(&n->list_lock, cpu);
+	} while (!done);
+	count_class(p, cpu, old.freelist, new.inuse);
+	if (n) {
+		free_emptied(p, n, cpu, s);
+	} else if (old.frozen) {
+		alloc_count(&p->head, cpu, ALLOC_C_FREE_FROZEN);
+	} else if (!old.freelist) {
+		percpu_push(p, cpu, s, cnt, true);
+		alloc_count(&p->head, cpu, ALLOC_C_CPU_PARTIAL_FREE);
+	}
+}
+
+void percpu_free_slow(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
+		      void *tail, uint32_t cnt)
+{
+	alloc_count(&p->head, cpu, ALLOC_C_FREE_SLOWPATH);
+	percpu_free_to_slab(p, cpu, s, head, tail, cnt);
+}
+
+void percpu_free(struct alloc_cache *c, uint32_t cpu, void *obj)
+{
+	struct percpu_cache *p = percpu_cache(c);
+	struct percpu_cpu *pc = &p->cpus[cpu];
+	struct alloc_slab *s = alloc_obj_slab(c->machine, obj);
+
+	assert(s->cache == c);
+	if (__builtin_expect(s != pc->slab, 0)) {
+		p->policy->free_slow(p, cpu, s, obj, obj, 1);
+		return;
+	}
+	alloc_free_link(c, obj, pc->freelist);
+	pc->freelist = obj;
+	alloc_count(c, cpu, ALLOC_C_FREE_FASTPATH);
+}
+
+/* Objects of one slab gathered from the end of an array of objects to free. */
+struct gathered {
+	struct alloc_slab *slab;
+	void *head, *tail; /* first and last gathered; linked in that order */
+	uint32_t cnt;
+};
+
+/*
+ * Gather the objects of the last object's slab, going down from the end of objs[0..nr-1] and
+ * giving up at the third object of another slab.  What is gathered changes place with what stays,
+ * so that the rest is objs[0..return-1].
+ */
+static uint32_t gather(struct alloc_cache *c, void **objs, uint32_t nr, struct gathered *g)
+{
+	uint32_t left = nr - 1, strangers = 0;
+
+	*g = (struct gathered){ .slab = alloc_obj_slab(c->machine, objs[left]),
+				.head = objs[left], .tail = objs[left], .cnt = 1 };
+	for (uint32_t at = left; at-- && strangers < 3;) {
+		void *obj = objs[at];
+
+		if (alloc_obj_slab(c->machine, obj) != g->slab) {
+			strangers++;
+			continue;
+		}
+		alloc_free_link(c, g->tail, obj);
+		g->tail = obj;
+		g->cnt++;
+		left--;
+		objs[at] = objs[left];
+		objs[left] = obj;
+	}
+	return left;
+}
+
+void percpu_free_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t nr, void **objs)
+{
+	struct percpu_cache *p = percpu_cache(c);
+	struct percpu_cpu *pc = &p->cpus[cpu];
+	struct gathered g;
+
+	while (nr) {
+		nr = gather(c, objs, nr, &g);
+		if (g.slab != pc->slab) {
+			p->policy->free_slow(p, cpu, g.slab, g.head, g.tail, g.cnt);
+			continue;
+		}
+		alloc_free_link(c, g.tail, pc->freelist);
+		pc->freelist = g.head;
+		alloc_count_add(c, cpu, ALLOC_C_FREE_FASTPATH, p->policy->count_objs ? g.cnt : 1);
+	}
+}
+
+void percpu_free_each(struct alloc_cache *c, uint32_t cpu, uint32_t nr, void **objs)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		c->variant->free(c, cpu, objs[i]);
+}
