@@ -4,13 +4,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* X(column, field): the array of a batch and the field of tape_event that belong together. */
-#define BATCH_FIELDS(X)                                                                           \
-	X(TS, ts) X(TS_LO, ts_lo) X(TS_HI, ts_hi) X(OBJECT, object) X(ADDRESS, address)           \
-	X(SIZE, size) X(ARG, arg) X(SLOT, slot) X(SITE, site) X(BULK, bulk) X(TID, tid)           \
-	X(CPU, cpu) X(CACHE, cache) X(GFP, gfp) X(FLAGS, flags) X(NODE_REQ, node_req)             \
-	X(MEM_NODE, mem_node) X(OP, op) X(CTX, ctx)
-
 struct tape_batch *tape_batch_create(uint32_t capacity)
 {
 	struct tape_batch *b = calloc(1, sizeof(*b));
@@ -22,7 +15,7 @@ struct tape_batch *tape_batch_create(uint32_t capacity)
 		return NULL;
 	b->capacity = (capacity + 7) & ~7u; /* keeps every array 8-byte aligned */
 #define ADD_BYTES(col, field) row_bytes += sizeof(*b->field);
-	BATCH_FIELDS(ADD_BYTES)
+	TAPE_BATCH_FIELDS(ADD_BYTES)
 #undef ADD_BYTES
 	at = b->memory = malloc(row_bytes * b->capacity);
 	if (!at) {
@@ -32,7 +25,7 @@ struct tape_batch *tape_batch_create(uint32_t capacity)
 #define PLACE(col, field)                                     \
 	b->field = (void *)at;                                \
 	at += sizeof(*b->field) * b->capacity;
-	BATCH_FIELDS(PLACE)
+	TAPE_BATCH_FIELDS(PLACE)
 #undef PLACE
 	b->capacity = capacity;
 	return b;
@@ -52,7 +45,7 @@ void tape_batch_push(struct tape_batch *b, const struct tape_event *ev)
 
 	assert(i < b->capacity);
 #define STORE(col, field) b->field[i] = ev->field;
-	BATCH_FIELDS(STORE)
+	TAPE_BATCH_FIELDS(STORE)
 #undef STORE
 	b->events = i + 1;
 	b->valid = TAPE_COLS_ALL;
@@ -65,7 +58,7 @@ void tape_batch_get(const struct tape_batch *b, uint32_t i, struct tape_event *r
 #define LOAD(col, field)                            \
 	if (b->valid & 1u << TAPE_COL_##col)        \
 		ret_ev->field = b->field[i];
-	BATCH_FIELDS(LOAD)
+	TAPE_BATCH_FIELDS(LOAD)
 #undef LOAD
 	if (!(b->valid & 1u << TAPE_COL_TS_LO))
 		ret_ev->ts_lo = ret_ev->ts;

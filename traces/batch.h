@@ -45,6 +45,13 @@ enum tape_col {
 	 1u << TAPE_COL_NODE_REQ | 1u << TAPE_COL_GFP | 1u << TAPE_COL_BULK |               \
 	 1u << TAPE_COL_ARG | 1u << TAPE_COL_FLAGS)
 
+/* X(column, field): the array of a batch and the field of tape_event that belong together. */
+#define TAPE_BATCH_FIELDS(X)                                                                      \
+	X(TS, ts) X(TS_LO, ts_lo) X(TS_HI, ts_hi) X(OBJECT, object) X(ADDRESS, address)           \
+	X(SIZE, size) X(ARG, arg) X(SLOT, slot) X(SITE, site) X(BULK, bulk) X(TID, tid)           \
+	X(CPU, cpu) X(CACHE, cache) X(GFP, gfp) X(FLAGS, flags) X(NODE_REQ, node_req)             \
+	X(MEM_NODE, mem_node) X(OP, op) X(CTX, ctx)
+
 struct tape_batch {
 	uint64_t first_seq;
 	uint32_t events; /* rows used, <= capacity */

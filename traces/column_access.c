@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Columns as 64-bit numbers, their defaults and their limits. */
+#include "traces/columns.h"
+
+/* How a field becomes a number and comes back; LIMIT: numbers must be below (0: any). */
+#define AS_IS(x) (x)
+#define NODE_TO(x) ((uint64_t)((x) + 1))
+#define NODE_FROM(x) ((int16_t)(x)-1)
+#define TID_TO(x) ((uint32_t)(x))
+#define ARG_TO(x) tape_zigzag((uint64_t)(x))
+#define ARG_FROM(x) ((int64_t)tape_unzigzag(x))
+#define BITS(n) (UINT64_C(1) << (n))
+
+/* X(column, field, type, to number, from number, limit) */
+#define ACCESS(X)                                                                  \
+	X(TS, ts, uint64_t, AS_IS, AS_IS, 0)                                       \
+	X(TS_LO, ts_lo, uint64_t, AS_IS, AS_IS, 0)                                 \
+	X(TS_HI, ts_hi, uint64_t, AS_IS, AS_IS, 0)                                 \
+	X(OBJECT, object, uint64_t, AS_IS, AS_IS, 0)                               \
+	X(ADDRESS, address, uint64_t, AS_IS, AS_IS, 0)                             \
+	X(SIZE, size, uint64_t, AS_IS, AS_IS, 0)                                   \
+	X(ARG, arg, int64_t, ARG_TO, ARG_FROM, 0)                                  \
+	X(SLOT, slot, uint32_t, AS_IS, AS_IS, BITS(32))                            \
+	X(SITE, site, uint32_t, AS_IS, AS_IS, BITS(32))                            \
+	X(BULK, bulk, uint32_t, AS_IS, AS_IS, BITS(32))                            \
+	X(TID, tid, int32_t, TID_TO, AS_IS, BITS(32))                              \
+	X(CPU, cpu, uint16_t, AS_IS, AS_IS, TAPE_CPU_MAX)                          \
+	X(CACHE, cache, uint16_t, AS_IS, AS_IS, BITS(16))                          \
+	X(GFP, gfp, uint16_t, AS_IS, AS_IS, BITS(16))                              \
+	X(FLAGS, flags, uint16_t, AS_IS, AS_IS, BITS(16))                          \
+	X(NODE_REQ, node_req, int16_t, NODE_TO, NODE_FROM, TAPE_NODE_MAX + 1)      \
+	X(MEM_NODE, mem_node, int16_t, NODE_TO, NODE_FROM, TAPE_NODE_MAX + 1)      \
+	X(OP, op, uint8_t, AS_IS, AS_IS, TAPE_OP_MAX)                              \
+	X(CTX, ctx, uint8_t, AS_IS, AS_IS, TAPE_CTX_MAX)
+
+const uint8_t tape_op_class[TAPE_OP_MAX] = {
+	[TAPE_OP_ALLOC] = TAPE_ROW_ALLOC,
+	[TAPE_OP_FREE] = TAPE_ROW_FREE,
+	[TAPE_OP_FREE_RCU] = TAPE_ROW_FREE,
+	[TAPE_OP_ALLOC_BULK] = TAPE_ROW_ALLOC,
+	[TAPE_OP_FREE_BULK] = TAPE_ROW_FREE,
+	[TAPE_OP_PREFILL] = TAPE_ROW_OTHER,
+	[TAPE_OP_SHEAF_ALLOC] = TAPE_ROW_ALLOC,
+	[TAPE_OP_SHEAF_REFILL] = TAPE_ROW_OTHER,
+	[TAPE_OP_SHEAF_RETURN] = TAPE_ROW_OTHER,
+	[TAPE_OP_FLUSH] = TAPE_ROW_OTHER,
+	[TAPE_OP_SHRINK] = TAPE_ROW_OTHER,
+	[TAPE_OP_RCU_BARRIER] = TAPE_ROW_OTHER,
+	[TAPE_OP_PAGE_LIMIT] = TAPE_ROW_OTHER,
+	[TAPE_OP_CHECKPOINT] = TAPE_ROW_OTHER,
+	[TAPE_OP_MARKER] = TAPE_ROW_OTHER,
+	[TAPE_OP_FORK] = TAPE_ROW_OTHER,
+	[TAPE_OP_EXEC] = TAPE_ROW_OTHER,
+	[TAPE_OP_EXIT] = TAPE_ROW_OTHER,
+};
+
+void tape_column_load(const struct tape_batch *b, enum tape_col col, uint32_t at, uint32_t nr,
+		      uint64_t *ret_values)
+{
+	assert(at + nr <= b->events);
+	switch (col) {
+#define LOAD(column, field, type, to, from, limit)      \
+	case TAPE_COL_##column:                         \
+		for (uint32_t i = 0; i < nr; i++)       \
+			ret_values[i] = to(b->field[at + i]); \
+		break;
+		ACCESS(LOAD)
+#undef LOAD
+	case TAPE_COL_MAX:
+		assert(!"no column");
+	}
+}
+
+bool tape_column_store(struct tape_batch *b, enum tape_col col, uint32_t at, uint32_t nr,
+		       const uint64_t *values)
+{
+	uint64_t limits[TAPE_COL_MAX] = {
+#define LIMIT(column, field, type, to, from, limit) [TAPE_COL_##column] = limit,
+		ACCESS(LIMIT)
+#undef LIMIT
+	};
+	uint64_t limit = limits[col];
+	bool good = true;
+
+	assert(at + nr <= b->events);
+	if (limit)
+		for (uint32_t i = 0; i < nr; i++)
+			good &= values[i] < limit;
+	switch (good ? col : TAPE_COL_MAX) {
+#define STORE(column, field, type, to, from, bound)                \
+	case TAPE_COL_##column:                                    \
+		for (uint32_t i = 0; i < nr; i++)                  \
+			b->field[at + i] = (type)from(values[i]);  \
+		break;
+		ACCESS(STORE)
+#undef STORE
+	case TAPE_COL_MAX:
+		break;
+	}
+	return good;
+}
+
+bool tape_column_is_blank(const struct tape_batch *b, enum tape_col col)
+{
+	const struct tape_event blank = tape_event_blank();
+
+	switch (col) {
+	case TAPE_COL_TS_LO:
+		return !memcmp(b->ts_lo, b->ts, sizeof(*b->ts) * b->events);
+	case TAPE_COL_TS_HI:
+		return !memcmp(b->ts_hi, b->ts, sizeof(*b->ts) * b->events);
+	default:
+		break;
+	}
+	switch (col) {
+#define IS_BLANK(column, field, type, to, from, limit)     \
+	case TAPE_COL_##column:                            \
+		for (uint32_t i = 0; i < b->events; i++)   \
+			if (b->field[i] != blank.field)    \
+				return false;              \
+		return true;
+		ACCESS(IS_BLANK)
+#undef IS_BLANK
+	case TAPE_COL_MAX:
+		break;
+	}
+	assert(!"no column");
+	return false;
+}
+
+void tape_column_blank(struct tape_batch *b, enum tape_col col)
+{
+	const struct tape_event blank = tape_event_blank();
+
+	switch (col) {
+	case TAPE_COL_TS_LO:
+		memcpy(b->ts_lo, b->ts, sizeof(*b->ts) * b->events);
+		return;
+	case TAPE_COL_TS_HI:
+		memcpy(b->ts_hi, b->ts, sizeof(*b->ts) * b->events);
+		return;
+	default:
+		break;
+	}
+	switch (col) {
+#define BLANK(column, field, type, to, from, limit)        \
+	case TAPE_COL_##column:                            \
+		for (uint32_t i = 0; i < b->events; i++)   \
+			b->field[i] = blank.field;         \
+		return;
+		ACCESS(BLANK)
+#undef BLANK
+	case TAPE_COL_MAX:
+		break;
+	}
+}
+
+bool tape_rows_merge(struct tape_ints streams[TAPE_STREAMS], const uint8_t *classes, uint32_t nr,
+		     uint64_t *ret_values)
+{
+	uint64_t numbers[TAPE_STREAMS][TAPE_INTS_BLOCK];
+	uint32_t count[TAPE_STREAMS] = { 0 };
+
+	assert(nr <= TAPE_INTS_BLOCK);
+	for (uint32_t i = 0; i < nr; i++) {
+		assert(classes[i] < TAPE_STREAMS);
+		count[0] += classes[i] == 0;
+		count[1] += classes[i] == 1;
+	}
+	count[2] = nr - count[0] - count[1];
+	for (uint32_t c = 0; c < TAPE_STREAMS; c++) {
+		if (streams[c].plain.nr == 0 && count[c])
+			return false;
+		if (count[c])
+			tape_ints_next(&streams[c], numbers[c], count[c]);
+	}
+	if (!count[2]) { /* the usual two classes: no counters in memory, no branch */
+		for (uint32_t i = 0, first = 0; i < nr; i++) {
+			uint64_t a = numbers[0][first & (TAPE_INTS_BLOCK - 1)];
+			uint64_t f = numbers[1][(i - first) & (TAPE_INTS_BLOCK - 1)];
+
+			ret_values[i] = classes[i] ? f : a;
+			first += !classes[i];
+		}
+		return true;
+	}
+	memset(count, 0, sizeof(count));
+	for (uint32_t i = 0; i < nr; i++)
+		ret_values[i] = numbers[classes[i]][count[classes[i]]++];
+	return true;
+}

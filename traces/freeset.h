@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A set of small numbers that gives its smallest member: free slots.
+ *
+ * A bit map with summary levels above it, 64 to 1: bit i of level l + 1 says that word i of
+ * level l is not 0.  Adding and taking touch one word a level, and levels above the one that
+ * already says so are left alone, so both cost a few ns up to millions of members.
+ *
+ *	level 2  [. . 1 .]			levels - 1 is one word
+ *	level 1  [....][....][.1..][....]
+ *	level 0  the members
+ *
+ * Invariant: bit i of level[l + 1] == (level[l][i] != 0); members == bits set in level 0.
+ */
+#ifndef SLABTAPE_TRACES_FREESET_H
+#define SLABTAPE_TRACES_FREESET_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define TAPE_FREESET_LEVELS 6
+
+struct tape_freeset {
+	uint64_t *level[TAPE_FREESET_LEVELS];
+	uint32_t levels;   /* in use, >= 1 */
+	uint64_t capacity; /* numbers below this can be members: 64 to the power of levels */
+	uint64_t members;
+};
+
+/* An empty set for numbers below @capacity (rounded up; grows later).  -ENOMEM. */
+int tape_freeset_init(struct tape_freeset *s, uint64_t capacity) TAPE_MUST_CHECK;
+void tape_freeset_fini(struct tape_freeset *s);
+
+/* Make room for numbers below @capacity.  -ENOMEM; the set is unchanged then. */
+int tape_freeset_grow(struct tape_freeset *s, uint64_t capacity) TAPE_MUST_CHECK;
+
+static inline bool tape_freeset_has(const struct tape_freeset *s, uint64_t number)
+{
+	return number < s->capacity && s->level[0][number >> 6] >> (number & 63) & 1;
+}
+
+/* Add @number (below the capacity).  Adding a member changes nothing. */
+static inline void tape_freeset_add(struct tape_freeset *s, uint64_t number)
+{
+	assert(number < s->capacity);
+	if (tape_freeset_has(s, number))
+		return;
+	s->members++;
+	for (uint32_t l = 0; l < s->levels; l++) {
+		uint64_t *word = &s->level[l][number >> 6], old = *word;
+
+		*word = old | UINT64_C(1) << (number & 63);
+		if (old)
+			return;
+		number >>= 6;
+	}
+}
+
+/* Remove @number; removing a number that is no member changes nothing. */
+static inline void tape_freeset_remove(struct tape_freeset *s, uint64_t number)
+{
+	if (!tape_freeset_has(s, number))
+		return;
+	s->members--;
+	for (uint32_t l = 0; l < s->levels; l++) {
+		uint64_t *word = &s->level[l][number >> 6];
+
+		*word &= ~(UINT64_C(1) << (number & 63));
+		if (*word)
+			return;
+		number >>= 6;
+	}
+}
+
+/* The smallest member; the set is not empty (asserted). */
+static inline uint64_t tape_freeset_min(const struct tape_freeset *s)
+{
+	uint64_t at = 0;
+
+	assert(s->members > 0);
+	for (uint32_t l = s->levels; l-- > 0;)
+		at = at << 6 | (uint64_t)__builtin_ctzll(s->level[l][at]);
+	return at;
+}
+
+/* Remove every member; costs what is in the set, not its capacity. */
+static inline void tape_freeset_clear(struct tape_freeset *s)
+{
+	while (s->members)
+		tape_freeset_remove(s, tape_freeset_min(s));
+}
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* Integer streams, reading.  Everything here must be safe on arbitrary bytes. */
+#include "traces/ints.h"
+
+static void planes_open(struct tape_ints_plain *p, struct tape_cursor *in, uint32_t nr)
+{
+	uint8_t mask = tape_cursor_u8(in);
+
+	p->planes = 0;
+	for (uint32_t k = 0; k < 8; k++) {
+		p->plane[k] = NULL;
+		if (mask & 1u << k) {
+			p->plane[k] = tape_cursor_take(in, nr);
+			p->planes = (uint8_t)(k + 1);
+		}
+	}
+}
+
+/* Add byte plane @plane to @nr numbers. */
+static void plane_add(uint64_t *restrict values, const uint8_t *restrict plane, uint32_t nr,
+		      uint32_t shift)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		values[i] |= (uint64_t)plane[i] << shift;
+}
+
+static void planes_next(struct tape_ints_plain *p, uint64_t *restrict values, uint32_t nr)
+{
+	const uint8_t *lo = p->plane[0], *hi = p->plane[1];
+	uint32_t at = p->at, from = 2;
+
+	if (lo && hi) {
+		for (uint32_t i = 0; i < nr; i++)
+			values[i] = lo[at + i] | (uint64_t)hi[at + i] << 8;
+	} else if (lo) {
+		for (uint32_t i = 0; i < nr; i++)
+			values[i] = lo[at + i];
+	} else {
+		memset(values, 0, sizeof(*values) * nr);
+		from = 1;
+	}
+	for (uint32_t k = from; k < p->planes; k++)
+		if (p->plane[k])
+			plane_add(values, p->plane[k] + at, nr, 8 * k);
+}
+
+static void dict_open(struct tape_ints_plain *p, struct tape_cursor *in, uint32_t nr)
+{
+	uint8_t bits = tape_cursor_u8(in);
+	uint64_t entries = tape_cursor_varint(in);
+	struct tape_ints_plain planes = { .form = TAPE_INTS_PLANES };
+
+	if (in->bad || (bits != 0 && bits != 1 && bits != 2 && bits != 4 && bits != 8) ||
+	    entries > 1u << bits || (entries == 0 && nr > 0)) {
+		in->bad = true;
+		return;
+	}
+	p->bits = bits;
+	p->entries = (uint32_t)entries;
+	planes_open(&planes, in, p->entries);
+	if (in->bad)
+		return;
+	planes_next(&planes, p->dict, p->entries);
+	p->packed = tape_cursor_take(in, ((size_t)nr * bits + 7) / 8);
+}
+
+/* Unpack the indices [at, at + nr) to bytes; at is a multiple of 8 or bits is 8. */
+static void indices_unpack(const struct tape_ints_plain *p, uint8_t *restrict index, uint32_t nr)
+{
+	uint32_t bits = p->bits, mask = (1u << bits) - 1;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t bit = (p->at + i) * bits;
+
+		index[i] = (uint8_t)(p->packed[bit >> 3] >> (bit & 7) & mask);
+	}
+}
+
+/* Returns false when an index has no entry. */
+static bool dict_next(struct tape_ints_plain *p, uint64_t *restrict values, uint32_t nr)
+{
+	uint8_t unpacked[TAPE_INTS_BLOCK];
+	const uint8_t *index = unpacked;
+	uint8_t highest = 0;
+
+	if (!p->bits) {
+		for (uint32_t i = 0; i < nr; i++)
+			values[i] = p->dict[0];
+		return true;
+	}
+	if (p->bits == 8)
+		index = p->packed + p->at;
+	else
+		indices_unpack(p, unpacked, nr);
+	for (uint32_t i = 0; i < nr; i++)
+		highest = index[i] > highest ? index[i] : highest;
+	if (nr && highest >= p->entries)
+		return false;
+	for (uint32_t i = 0; i < nr; i++)
+		values[i] = p->dict[index[i]];
+	return true;
+}
+
+static void plain_open(struct tape_ints_plain *p, struct tape_cursor *in, uint32_t nr, uint8_t form)
+{
+	p->at = 0;
+	p->nr = nr;
+	p->form = form;
+	p->entries = 0;
+	if (form == TAPE_INTS_PLANES)
+		planes_open(p, in, nr);
+	else if (form == TAPE_INTS_DICT_FORM)
+		dict_open(p, in, nr);
+	else
+		in->bad = true;
+}
+
+/* The next @nr numbers; false when malformed. */
+static bool plain_next(struct tape_ints_plain *p, uint64_t *values, uint32_t nr)
+{
+	bool good = true;
+
+	assert(nr <= TAPE_INTS_BLOCK && nr <= p->nr - p->at);
+	if (p->form == TAPE_INTS_PLANES)
+		planes_next(p, values, nr);
+	else
+		good = dict_next(p, values, nr);
+	p->at += nr;
+	return good;
+}
+
+void tape_ints_open(struct tape_ints *s, struct tape_cursor *in, uint32_t nr)
+{
+	uint8_t form = tape_cursor_u8(in);
+
+	s->runs = form == TAPE_INTS_RUNS;
+	s->bad = false;
+	s->run_left = 0;
+	s->fetched = s->used = 0;
+	if (s->runs) {
+		uint64_t runs = tape_cursor_varint(in);
+
+		if (runs > nr)
+			in->bad = true;
+		else
+			plain_open(&s->plain, in, (uint32_t)runs, tape_cursor_u8(in));
+		if (!in->bad)
+			plain_open(&s->lengths, in, (uint32_t)runs, tape_cursor_u8(in));
+	} else {
+		plain_open(&s->plain, in, nr, form);
+	}
+	if (in->bad) { /* reads as zeros */
+		s->runs = false;
+		s->bad = true;
+		s->plain = (struct tape_ints_plain){ .nr = nr };
+	}
+}
+
+/* Fetch the next runs; false when there are none. */
+static bool runs_fetch(struct tape_ints *s)
+{
+	uint32_t left = s->plain.nr - s->plain.at;
+	uint32_t nr = left < 64 ? left : 64;
+
+	if (!nr)
+		return false;
+	if (!plain_next(&s->plain, s->values, nr) || !plain_next(&s->lengths, s->counts, nr))
+		return false;
+	s->used = 0;
+	s->fetched = nr;
+	return true;
+}
+
+static void runs_next(struct tape_ints *s, uint64_t *values, uint32_t nr)
+{
+	while (nr) {
+		uint32_t take;
+
+		if (!s->run_left) {
+			if (s->used == s->fetched && !runs_fetch(s)) {
+				s->bad = true;
+				memset(values, 0, sizeof(*values) * nr);
+				return;
+			}
+			s->run_value = s->values[s->used];
+			s->run_left = (s->counts[s->used++] & UINT32_MAX) + 1;
+		}
+		take = s->run_left < nr ? (uint32_t)s->run_left : nr;
+		for (uint32_t i = 0; i < take; i++)
+			values[i] = s->run_value;
+		values += take;
+		nr -= take;
+		s->run_left -= take;
+	}
+}
+
+void tape_ints_next(struct tape_ints *s, uint64_t *ret_values, uint32_t nr)
+{
+	assert(nr <= TAPE_INTS_BLOCK);
+	if (s->runs)
+		runs_next(s, ret_values, nr);
+	else if (!plain_next(&s->plain, ret_values, nr))
+		s->bad = true;
+}
+
+bool tape_ints_done(const struct tape_ints *s)
+{
+	if (s->bad || s->plain.at != s->plain.nr)
+		return false;
+	return !s->runs || (s->run_left == 0 && s->used == s->fetched);
+}
+
+bool tape_ints_all(const struct tape_ints *s, uint64_t value)
+{
+	if (s->runs || s->bad)
+		return false;
+	if (s->plain.form == TAPE_INTS_DICT_FORM)
+		return s->plain.bits == 0 && s->plain.entries && s->plain.dict[0] == value;
+	return s->plain.planes == 0 && value == 0;
+}
