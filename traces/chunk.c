@@ -9,8 +9,8 @@
 #include "traces/columns.h"
 
 #define LEVEL 3
-/* Bytes before compression: three streams of 8 planes, dictionaries and headers. */
-#define RAW_BYTES_MAX (TAPE_CHUNK_EVENTS * 8u * 2u + TAPE_STREAMS * TAPE_INTS_DICT * 16u + 4096u)
+/* Bytes before compression: 32 of a far free, less of a column; dictionaries and headers. */
+#define RAW_BYTES_MAX (TAPE_CHUNK_EVENTS * 40u)
 
 #define COL(name) (1u << TAPE_COL_##name)
 
@@ -38,13 +38,6 @@ const struct tape_column_kind tape_column_kinds[TAPE_COL_MAX] = {
 	[TAPE_COL_TS_HI] = { "ts_hi", COL(TS), tape_window_encode, tape_window_decode },
 };
 /* clang-format on */
-
-struct tape_codec {
-	ZSTD_CCtx *compress;
-	ZSTD_DCtx *decompress;
-	struct tape_buf raw, packed;
-	struct tape_scratch scratch;
-};
 
 static int scratch_init(struct tape_scratch *s)
 {
@@ -100,9 +93,8 @@ void tape_codec_destroy(struct tape_codec *c)
 	free(c);
 }
 
-/* One zstd frame from c->raw to c->packed; a block ends at every cut, so that each byte plane
- * has its own entropy table. */
-static int frame_write(struct tape_codec *c)
+/* A block ends at every cut, so that each byte plane has its own entropy table. */
+int tape_frame_write(struct tape_codec *c)
 {
 	size_t room = ZSTD_compressBound(c->raw.bytes) + 64u * (c->raw.cuts_nr + 1u), begin = 0;
 	ZSTD_outBuffer out = { .size = room };
@@ -145,7 +137,7 @@ int tape_column_encode(struct tape_codec *c, enum tape_col col, const struct tap
 	tape_buf_clear(&c->raw);
 	tape_column_kinds[col].encode(&c->scratch, col, b, &c->raw);
 	assert(c->raw.bytes <= RAW_BYTES_MAX);
-	rc = frame_write(c);
+	rc = tape_frame_write(c);
 	if (rc < 0)
 		return rc;
 	*ret_data = c->packed.data;
@@ -154,27 +146,24 @@ int tape_column_encode(struct tape_codec *c, enum tape_col col, const struct tap
 	return 0;
 }
 
-/* Decompress to c->raw. */
-static int frame_read(struct tape_codec *c, enum tape_col col, const void *data, size_t bytes,
-		      struct tape_err *reterr)
+int tape_frame_read(struct tape_codec *c, const char *name, const void *data, size_t bytes,
+		    struct tape_err *reterr)
 {
 	unsigned long long raw_bytes = ZSTD_getFrameContentSize(data, bytes);
 	uint8_t *at;
 	size_t got;
 
-	if (raw_bytes == ZSTD_CONTENTSIZE_ERROR || raw_bytes == ZSTD_CONTENTSIZE_UNKNOWN ||
-	    raw_bytes > RAW_BYTES_MAX)
-		return tape_err_set(reterr, -TAPE_E_FORMAT, "column %s: not a zstd frame of at most %u bytes",
-				    tape_column_kinds[col].name, RAW_BYTES_MAX);
+	/* CONTENTSIZE_ERROR and CONTENTSIZE_UNKNOWN are above any limit */
+	if (raw_bytes > RAW_BYTES_MAX)
+		return tape_err_set(reterr, -TAPE_E_FORMAT,
+				    "%s: not a zstd frame of at most %u bytes", name, RAW_BYTES_MAX);
 	tape_buf_clear(&c->raw);
 	at = tape_buf_add(&c->raw, (size_t)raw_bytes + 1);
 	if (!at)
-		return tape_err_set(reterr, -ENOMEM, "column %s: out of memory",
-				    tape_column_kinds[col].name);
+		return tape_err_set(reterr, -ENOMEM, "%s: out of memory", name);
 	got = ZSTD_decompressDCtx(c->decompress, at, (size_t)raw_bytes, data, bytes);
 	if (ZSTD_isError(got) || got != raw_bytes)
-		return tape_err_set(reterr, -TAPE_E_FORMAT, "column %s: %s",
-				    tape_column_kinds[col].name,
+		return tape_err_set(reterr, -TAPE_E_FORMAT, "%s: %s", name,
 				    ZSTD_isError(got) ? ZSTD_getErrorName(got) : "wrong length");
 	c->raw.bytes = got;
 	return 0;
@@ -190,13 +179,13 @@ int tape_column_decode(struct tape_codec *c, enum tape_col col, const void *data
 	assert(col < TAPE_COL_MAX && b->events <= b->capacity);
 	assert((b->valid & kind->needs) == kind->needs);
 	if (!bytes) {
-		tape_column_blank(b, col);
+		tape_batch_blank(b, col);
 		b->valid |= 1u << col;
 		return 0;
 	}
 	if (!b->events)
 		return tape_err_set(reterr, -TAPE_E_FORMAT, "column %s: data without rows", kind->name);
-	rc = frame_read(c, col, data, bytes, reterr);
+	rc = tape_frame_read(c, kind->name, data, bytes, reterr);
 	if (rc < 0)
 		return rc;
 	in = (struct tape_cursor){ c->raw.data, c->raw.data + c->raw.bytes, false };

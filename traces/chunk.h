@@ -39,6 +39,9 @@ int tape_column_decode(struct tape_codec *c, enum tape_col col, const void *data
 /* Columns (bit mask, transitively closed, without @col itself) that must be decoded first. */
 uint32_t tape_column_needs(enum tape_col col);
 
+/* Write the value an absent column reads as into every row of @b; ts_lo and ts_hi need ts. */
+void tape_batch_blank(struct tape_batch *b, enum tape_col col);
+
 /* Lower-case name used in the tape and in messages ("ts", "node_req", ...). */
 const char *tape_column_name(enum tape_col col);
 

@@ -128,7 +128,7 @@ bool tape_column_is_blank(const struct tape_batch *b, enum tape_col col)
 	return false;
 }
 
-void tape_column_blank(struct tape_batch *b, enum tape_col col)
+void tape_batch_blank(struct tape_batch *b, enum tape_col col)
 {
 	const struct tape_event blank = tape_event_blank();
 

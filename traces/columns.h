@@ -9,7 +9,7 @@
 #ifndef SLABTAPE_TRACES_COLUMNS_H
 #define SLABTAPE_TRACES_COLUMNS_H
 
-#include "traces/batch.h"
+#include "traces/chunk.h"
 #include "traces/bytes.h"
 #include "traces/freeset.h"
 #include "traces/ints.h"
@@ -30,6 +30,22 @@ struct tape_scratch {
 	uint64_t contexts[TAPE_ADDRESS_CONTEXTS];
 	int32_t last_tid[TAPE_CPU_MAX];
 };
+
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
+
+struct tape_codec {
+	struct ZSTD_CCtx_s *compress;
+	struct ZSTD_DCtx_s *decompress;
+	struct tape_buf raw, packed;
+	struct tape_scratch scratch;
+};
+
+/* c->raw to one zstd frame in c->packed.  -ENOMEM. */
+int tape_frame_write(struct tape_codec *c) TAPE_MUST_CHECK;
+/* One zstd frame to c->raw; @name for the message. */
+int tape_frame_read(struct tape_codec *c, const char *name, const void *data, size_t bytes,
+		    struct tape_err *reterr) TAPE_MUST_CHECK;
 
 typedef void tape_column_encode_fn(struct tape_scratch *s, enum tape_col col,
 				   const struct tape_batch *b, struct tape_buf *out);
@@ -65,8 +81,6 @@ bool tape_column_store(struct tape_batch *b, enum tape_col col, uint32_t at, uin
 		       const uint64_t *values);
 /* True when every row holds the default of tape_event_blank() (ts_lo, ts_hi: equals ts). */
 bool tape_column_is_blank(const struct tape_batch *b, enum tape_col col);
-/* Write the default into every row. */
-void tape_column_blank(struct tape_batch *b, enum tape_col col);
 
 /* ---- rows that take their number from one of several streams ---- */
 
