@@ -6,10 +6,10 @@
 #include "capture/addrmap.h"
 #include "capture/ingest.h"
 #include "capture/intern.h"
-#include "capture/machine.h"
+#include "capture/topology.h"
 #include "capture/map64.h"
 #include "capture/slots.h"
-#include "capture/snapshot.h"
+#include "capture/sysfs_snapshot.h"
 #include "store/tape.h"
 
 #define INGEST_NULL_MAX 16	 /* NULL and ZERO_SIZE_PTR: no object */

@@ -185,7 +185,7 @@ static int read_cache(struct capture_input *in, struct ops_header *h, const char
 {
 	const char *value;
 	char buf[80];
-	int rc;
+	int rc = 0;
 
 	h->cache_line = strdup(text);
 	h->gfp = TAPE_GFP_KERNEL;

@@ -36,10 +36,12 @@ int td_stream_init(struct td_stream *s, const struct tracedat *td, const struct 
 	s->at = s->page_offset = cpu->offset;
 	s->end = cpu->offset + cpu->size;
 	if (td->cpu_compressed && cpu->size) {
-		if (cpu->size < 4)
-			return corrupt(s, "no room for the number of chunks", reterr);
+		/* The size in the file leaves out the number of chunks in front. */
+		if (td->size - s->end < 4)
+			return corrupt(s, "no room for the chunks", reterr);
 		s->chunks_left = get32(td->map + s->at);
 		s->at += 4;
+		s->end += 4;
 	}
 	return 0;
 }

@@ -21,8 +21,11 @@ static const struct poptOption options[] = {
 	POPT_TABLEEND,
 };
 
-static const struct cli_verb verb = { "export", "TAPE --to FORMAT [-o FILE]",
-				      "write a tape in another format", cmd_export, options };
+static int run(int argc, const char **argv);
+
+extern const struct cli_verb cli_verb_export;
+const struct cli_verb cli_verb_export = { "export", "TAPE --to FORMAT [-o FILE]",
+	"write a tape in another format", run, options };
 
 /* One row per format. */
 static const struct {
@@ -52,10 +55,10 @@ static int export_as(const char *source, size_t format)
 	return rc < 0 ? cli_fail("export", rc, &err) : 0;
 }
 
-int cmd_export(int argc, const char **argv)
+static int run(int argc, const char **argv)
 {
 	int exit_code = 0;
-	poptContext con = cli_parse(&verb, argc, argv, &exit_code);
+	poptContext con = cli_parse(&cli_verb_export, argc, argv, &exit_code);
 	const char *source;
 	size_t format, formats_nr = sizeof(formats) / sizeof(formats[0]);
 

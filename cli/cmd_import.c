@@ -46,8 +46,11 @@ static const struct poptOption options[] = {
 	POPT_TABLEEND,
 };
 
-static const struct cli_verb verb = { "import", "[-o TAPE] SRC", "make a tape from a recording",
-				      cmd_import, options };
+static int run(int argc, const char **argv);
+
+extern const struct cli_verb cli_verb_import;
+const struct cli_verb cli_verb_import = { "import", "[-o TAPE] SRC",
+	"make a tape from a recording", run, options };
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total)
 {
@@ -202,10 +205,10 @@ static int import_to(const char *source, const char *path)
 	return 0;
 }
 
-int cmd_import(int argc, const char **argv)
+static int run(int argc, const char **argv)
 {
 	int exit_code = 0;
-	poptContext con = cli_parse(&verb, argc, argv, &exit_code);
+	poptContext con = cli_parse(&cli_verb_import, argc, argv, &exit_code);
 	TAPE_CLEANUP(tape_freep) char *made = NULL;
 	const char *source, *path;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "capture/snapshot.h"
+#include "capture/sysfs_snapshot.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * M nodes, contiguous equal blocks of CPUs (what firmware and QEMU do by default); else one node.
  * Address -> node: the node with the largest start_pfn <= (address - direct map base) / 4096.
  */
-#ifndef SLABTAPE_CAPTURE_MACHINE_H
-#define SLABTAPE_CAPTURE_MACHINE_H
+#ifndef SLABTAPE_CAPTURE_TOPOLOGY_H
+#define SLABTAPE_CAPTURE_TOPOLOGY_H
 
 #include <stdbool.h>
 #include <stdint.h>

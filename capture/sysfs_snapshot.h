@@ -6,8 +6,8 @@
  *
  * value as the file prints it, then its parts per CPU (counters) and per node (slab counts).
  */
-#ifndef SLABTAPE_CAPTURE_SNAPSHOT_H
-#define SLABTAPE_CAPTURE_SNAPSHOT_H
+#ifndef SLABTAPE_CAPTURE_SYSFS_SNAPSHOT_H
+#define SLABTAPE_CAPTURE_SYSFS_SNAPSHOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "capture/machine.h"
+#include "capture/topology.h"
 
 #include <stdlib.h>
 #include <string.h>
