@@ -8,7 +8,6 @@
 #include "store/store_internal.h"
 
 #define INDEX_SLOTS (2u * TAPE_CHUNK_EVENTS) /* power of two */
-#define CPU_BIT_MAX 62u /* cpu_mask: higher CPUs share this bit */
 
 int store_summary_init(struct store_summary *s)
 {
@@ -88,7 +87,7 @@ static void presence_take(struct store_summary *s)
 		uint32_t cpu = (uint32_t)(s->stats[i].key >> 32);
 		uint32_t cache = (uint32_t)(s->stats[i].key >> 8) & 0xffff;
 
-		s->cpu_mask |= UINT64_C(1) << (cpu < CPU_BIT_MAX ? cpu : CPU_BIT_MAX);
+		s->cpu_mask |= store_cpu_bit(cpu);
 		if ((int32_t)cpu != s->cpu)
 			s->cpu = -1;
 		if (cache == TAPE_NO_CACHE)

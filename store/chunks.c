@@ -57,9 +57,9 @@ int store_chunks_load(struct tape *t, struct store_chunk **ret_chunks, size_t *r
 	sqlite3_stmt *s;
 	int rc = 0, step = SQLITE_DONE;
 
-	if (sqlite3_prepare_v2(t->db, "SELECT id, first_seq, last_seq, ts_min, ts_max, events, columns,"
-				      " first_object, last_object, cpu_mask FROM chunk ORDER BY id",
-			       -1, &s, NULL) != SQLITE_OK)
+	if (store_prepare(t, "SELECT id, first_seq, last_seq, ts_min, ts_max, events, columns,"
+			     " first_object, last_object, cpu_mask FROM \"%w\".chunk ORDER BY id", 0,
+			  &s) != SQLITE_OK)
 		return store_fail(t, "reading the chunk index", reterr);
 	while (rc == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
 		if (nr == room) {

@@ -25,10 +25,10 @@ int store_schema_create(struct tape *t, struct tape_err *reterr)
 static int version_check(struct tape *t, struct tape_err *reterr)
 {
 	int64_t application, version;
-	int rc = store_query_int(t, "PRAGMA application_id", 0, &application, reterr);
+	int rc = store_query_int(t, "PRAGMA \"%w\".application_id", 0, &application, reterr);
 
 	if (rc == 0)
-		rc = store_query_int(t, "PRAGMA user_version", 0, &version, reterr);
+		rc = store_query_int(t, "PRAGMA \"%w\".user_version", 0, &version, reterr);
 	if (rc < 0)
 		return rc;
 	if (application != TAPE_APPLICATION_ID)
@@ -91,8 +91,7 @@ static int texts_check(struct tape *t, sqlite3 *ours, struct tape_err *reterr)
 	int rc = 0;
 
 	if (sqlite3_prepare_v2(ours, "SELECT name, sql FROM sqlite_master", -1, &list, NULL) ||
-	    sqlite3_prepare_v2(t->db, "SELECT sql FROM sqlite_master WHERE name = ?", -1, &lookup,
-			       NULL))
+	    store_prepare(t, "SELECT sql FROM \"%w\".sqlite_master WHERE name = ?", 0, &lookup))
 		rc = store_fail(t, "reading the schema", reterr);
 	while (rc == 0 && sqlite3_step(list) == SQLITE_ROW)
 		rc = text_check(t, lookup, (const char *)sqlite3_column_text(list, 0),
@@ -109,7 +108,8 @@ int store_schema_check(struct tape *t, struct tape_err *reterr)
 	int rc = version_check(t, reterr);
 
 	if (rc == 0)
-		rc = store_query_int(t, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'", 0,
+		rc = store_query_int(t, "SELECT count(*) FROM \"%w\".sqlite_master"
+				     " WHERE type = 'trigger'", 0,
 				     &triggers, reterr);
 	if (rc < 0)
 		return rc;

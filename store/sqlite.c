@@ -7,7 +7,7 @@
 
 static const char *const statement_sql[STORE_STATEMENT_MAX] = {
 	[STORE_META_SET] = "INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)",
-	[STORE_META_GET] = "SELECT value FROM meta WHERE key = ?",
+	[STORE_META_GET] = "SELECT value FROM \"%w\".meta WHERE key = ?",
 	[STORE_CPU_SET] = "INSERT OR REPLACE INTO cpu(cpu, node) VALUES(?, ?)",
 	[STORE_CACHE_SET] = "INSERT OR REPLACE INTO cache(cache, name, object_size, align, flags,"
 			    " coverage) VALUES(?, ?, ?, ?, ?, ?)",
@@ -32,10 +32,11 @@ static const char *const statement_sql[STORE_STATEMENT_MAX] = {
 	[STORE_STAT_DROP] = "DELETE FROM chunk_stat WHERE id >= ? AND id < ?",
 	[STORE_COLUMN_SET] = "INSERT OR REPLACE INTO chunk_column(id, data) VALUES(?, ?)",
 	[STORE_COLUMN_DROP] = "DELETE FROM chunk_column WHERE id = ?",
-	[STORE_COLUMN_GET] = "SELECT data FROM chunk_column WHERE id = ?",
+	[STORE_COLUMN_GET] = "SELECT data FROM \"%w\".chunk_column WHERE id = ?",
 	[STORE_FAR_ADD] = "INSERT INTO far_free(id, frees, data) VALUES(?1 + (SELECT count(*) FROM"
 			  " far_free WHERE id >= ?1 AND id < ?1 + 1048576), ?2, ?3)",
-	[STORE_FAR_GET] = "SELECT frees, data FROM far_free WHERE id >= ? AND id < ? ORDER BY id",
+	[STORE_FAR_GET] = "SELECT frees, data FROM \"%w\".far_free WHERE id >= ? AND id < ?"
+			  " ORDER BY id",
 	[STORE_LATE_ADD] = "INSERT INTO temp.late(chunk, data) VALUES(?, ?)",
 	[STORE_RUN_ADD] = "INSERT INTO run(variant, mode, cpus, nodes, seed, started, tool_version,"
 			  " args) VALUES(?, ?, ?, ?, ?, ?, '" SLABTAPE_VERSION "', ?)",
@@ -80,14 +81,26 @@ int store_exec(struct tape *t, const char *sql, const char *what, struct tape_er
 		       0 : store_fail(t, what, reterr);
 }
 
+int store_prepare(struct tape *t, const char *sql, unsigned int flags, sqlite3_stmt **ret_statement)
+{
+	char *text = sqlite3_mprintf(sql, t->schema ? t->schema : "main");
+	int rc;
+
+	if (!text)
+		return SQLITE_NOMEM;
+	rc = sqlite3_prepare_v3(t->db, text, -1, flags, ret_statement, NULL);
+	sqlite3_free(text);
+	return rc;
+}
+
 int store_statement(struct tape *t, enum store_statement which, sqlite3_stmt **ret_statement,
 		    struct tape_err *reterr)
 {
 	sqlite3_stmt **s = &t->statements[which];
 
 	assert(which < STORE_STATEMENT_MAX);
-	if (!*s && sqlite3_prepare_v3(t->db, statement_sql[which], -1, SQLITE_PREPARE_PERSISTENT, s,
-				      NULL) != SQLITE_OK)
+	if (!*s &&
+	    store_prepare(t, statement_sql[which], SQLITE_PREPARE_PERSISTENT, s) != SQLITE_OK)
 		return store_fail(t, "preparing a statement", reterr);
 	sqlite3_reset(*s);
 	sqlite3_clear_bindings(*s);
@@ -115,7 +128,7 @@ int store_query_int(struct tape *t, const char *sql, int64_t fallback, int64_t *
 	sqlite3_stmt *s;
 	int rc = 0, step;
 
-	if (sqlite3_prepare_v2(t->db, sql, -1, &s, NULL) != SQLITE_OK)
+	if (store_prepare(t, sql, 0, &s) != SQLITE_OK)
 		return store_fail(t, "reading", reterr);
 	step = sqlite3_step(s);
 	if (step == SQLITE_ROW)

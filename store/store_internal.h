@@ -9,9 +9,9 @@
 #ifndef SLABTAPE_STORE_STORE_INTERNAL_H
 #define SLABTAPE_STORE_STORE_INTERNAL_H
 
-#include <sqlite3.h>
 #include <stdbool.h>
 
+#include "store/sqlite_api.h"
 #include "store/tape.h"
 #include "traces/chunk.h"
 
@@ -58,6 +58,7 @@ struct store_writer;
 
 struct tape {
 	sqlite3 *db;
+	char *schema; /* what the tape is attached as; NULL: main */
 	char *path;		     /* "" for a temporary tape */
 	struct store_writer *writer; /* from tape_create until finish; NULL otherwise */
 	uint32_t begun;		     /* store_begin() without store_end() */
@@ -75,6 +76,12 @@ extern const char store_schema_sql[];
 int store_fail(struct tape *t, const char *what, struct tape_err *reterr);
 int store_exec(struct tape *t, const char *sql, const char *what, struct tape_err *reterr)
 	TAPE_MUST_CHECK;
+/*
+ * Prepare @sql, in which "%w" (quotes included) stands for the tape's schema; SQL that only ever
+ * runs on our own connections needs no %w.  @flags: SQLITE_PREPARE_*.  An SQLite result code.
+ */
+int store_prepare(struct tape *t, const char *sql, unsigned int flags,
+		  sqlite3_stmt **ret_statement);
 /* *ret_statement: prepared, reset, without bindings; borrowed. */
 int store_statement(struct tape *t, enum store_statement which, sqlite3_stmt **ret_statement,
 		    struct tape_err *reterr) TAPE_MUST_CHECK;
@@ -116,6 +123,12 @@ extern const struct store_virtual store_virtuals[]; /* ends with a NULL name */
 int store_modules_register(struct sqlite3 *db);	    /* an SQLite result code */
 
 /* ---- chunks.c: the index of event chunks and their columns ---- */
+
+/* The bit of a CPU in cpu_mask: higher CPUs share one. */
+static inline uint64_t store_cpu_bit(uint32_t cpu)
+{
+	return UINT64_C(1) << (cpu < 62 ? cpu : 62);
+}
 
 struct store_chunk {
 	int64_t id;

@@ -6,13 +6,14 @@
  * by registering its module in store_modules_register().
  */
 #include "store/store_internal.h"
+#include "store/vtab.h"
 
 const struct store_virtual store_virtuals[] = {
+	{ "event", "CREATE VIRTUAL TABLE event USING slabtape_event" },
 	{ NULL, NULL },
 };
 
 int store_modules_register(struct sqlite3 *db)
 {
-	(void)db;
-	return SQLITE_OK;
+	return vtab_register(db);
 }

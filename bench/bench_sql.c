@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SQL over a big tape: rates, times, memory, size.  Not a test: it prints, with the machine.
+ *
+ *	bench_sql [EVENTS [TAPE]]	default 50 million events in a file that is removed again
+ *
+ * The tape is synthetic: 16 CPUs on 2 nodes, 12 caches, 200,000 live objects, one free in four
+ * on another CPU.  The plain table for comparison holds the first 2 million of the same events,
+ * indexed on ts and object, and is compared per event.
+ */
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "store/tape.h"
+#include "store/vtab.h"
+
+#define LIVE_MAX 200000u
+#define CPUS 16u
+#define CACHES 12u
+#define PLAIN_ROWS 2000000u
+#define RUNS 5
+
+static uint64_t seed = 1;
+
+static uint32_t rnd(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)((seed >> 32) * below >> 32);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "bench_sql: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void must(int rc, const struct tape_err *err)
+{
+	if (rc < 0)
+		die("tape", err->text);
+}
+
+/* ---- the tape ---- */
+
+struct object {
+	uint64_t id, address;
+	uint16_t cpu, cache;
+};
+
+struct maker {
+	struct object *live;
+	uint32_t nr;
+	uint64_t objects, ts;
+	uint16_t cpu;
+};
+
+/* Slot = index in live[]: smallest free number, for frees take the last object's place. */
+static struct tape_event next_event(struct maker *m)
+{
+	struct tape_event ev = tape_event_blank();
+	bool alloc = m->nr < LIVE_MAX / 2 || (m->nr < LIVE_MAX && rnd(2));
+	uint32_t i = alloc ? m->nr : rnd(m->nr);
+	struct object *o = &m->live[i];
+
+	if (!rnd(16))
+		m->cpu = (uint16_t)rnd(CPUS);
+	m->ts += 100 + rnd(400);
+	ev.ts = ev.ts_lo = ev.ts_hi = m->ts;
+	ev.cpu = m->cpu;
+	if (alloc) {
+		o->id = m->objects++;
+		o->cpu = ev.cpu;
+		o->cache = (uint16_t)(1 + rnd(CACHES));
+		o->address = UINT64_C(0xffff888000000000) + ((uint64_t)o->cache << 32) + 64u * i;
+		ev.op = TAPE_OP_ALLOC;
+		ev.size = 32u << (o->cache % 6);
+		m->nr++;
+	} else {
+		ev.op = TAPE_OP_FREE;
+		if (rnd(4))
+			ev.cpu = o->cpu;
+	}
+	ev.object = o->id;
+	ev.address = o->address;
+	ev.cache = o->cache;
+	ev.slot = TAPE_NO_SLOT;
+	ev.site = 1 + o->cache * 4u + rnd(4);
+	ev.tid = 100 + ev.cpu;
+	ev.gfp = TAPE_GFP_KERNEL;
+	if (!alloc)
+		*o = m->live[--m->nr];
+	return ev;
+}
+
+static void describe(struct tape *t)
+{
+	struct tape_err err = { 0 };
+
+	for (uint16_t cpu = 0; cpu < CPUS; cpu++)
+		must(tape_define_cpu(t, cpu, cpu >= CPUS / 2, &err), &err);
+	for (uint16_t cache = 0; cache <= CACHES; cache++) {
+		struct tape_cache c = { .id = cache, .object_size = 64, .coverage = 1 };
+
+		snprintf(c.name, sizeof(c.name), "cache-%u", cache);
+		must(tape_define_cache(t, &c, &err), &err);
+	}
+}
+
+static void make_tape(const char *path, uint64_t events)
+{
+	struct maker m = { .live = malloc(LIVE_MAX * sizeof(*m.live)) };
+	struct tape_err err = { 0 };
+	struct tape *t;
+	double begin = now();
+
+	if (!m.live)
+		die("making the tape", "out of memory");
+	must(tape_create(path, true, &t, &err), &err);
+	describe(t);
+	for (uint64_t i = 0; i < events; i++) {
+		struct tape_event ev = next_event(&m);
+
+		must(tape_writer_append(t, &ev, NULL, &err), &err);
+	}
+	must(tape_writer_finish(t, &err), &err);
+	tape_close(t);
+	free(m.live);
+	printf("%-34s %8.2f s  %.1f M events/s\n", "making the tape", now() - begin,
+	       (double)events / (now() - begin) / 1e6);
+}
+
+/* ---- measuring ---- */
+
+static int64_t run_sql(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *s;
+	int64_t first = 0;
+	int rows = 0, step;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
+		die(sql, sqlite3_errmsg(db));
+	while ((step = sqlite3_step(s)) == SQLITE_ROW)
+		if (!rows++)
+			first = sqlite3_column_int64(s, 0);
+	if (step != SQLITE_DONE)
+		die(sql, sqlite3_errmsg(db));
+	sqlite3_finalize(s);
+	return first;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Median and spread of @runs; @rows 0: print times, else rates. */
+static void measure(sqlite3 *db, const char *name, const char *sql, uint64_t rows, int runs)
+{
+	double seconds[RUNS];
+
+	for (int i = 0; i < runs; i++) {
+		double begin = now();
+
+		run_sql(db, sql);
+		seconds[i] = now() - begin;
+	}
+	qsort(seconds, (size_t)runs, sizeof(*seconds), by_value);
+	printf("%-34s %8.2f ms (%.2f .. %.2f, %d runs)", name, seconds[runs / 2] * 1e3,
+	       seconds[0] * 1e3, seconds[runs - 1] * 1e3, runs);
+	if (rows)
+		printf("  %.1f M rows/s", (double)rows / seconds[runs / 2] / 1e6);
+	putchar('\n');
+}
+
+static uint64_t file_bytes(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+/* Bytes per event of an ordinary table with the same columns and two indexes. */
+static double plain_bytes(const char *tape_name)
+{
+	TAPE_CLEANUP(tape_freep) char *path = NULL;
+	sqlite3 *db;
+	char *sql;
+	double bytes;
+
+	if (asprintf(&path, "%s.plain", tape_name) < 0)
+		die("plain table", "out of memory");
+	unlink(path);
+	if (sqlite3_open(path, &db) != SQLITE_OK || vtab_register(db) != SQLITE_OK)
+		die(path, sqlite3_errmsg(db));
+	sql = sqlite3_mprintf("ATTACH %Q AS tape;"
+			      "CREATE TABLE event AS SELECT seq, ts, cpu, op, cache, object, size, site,"
+			      " tid, gfp, address FROM tape.event WHERE seq < %u;"
+			      "CREATE INDEX by_ts ON event(ts); CREATE INDEX by_object ON event(object)",
+			      tape_name, PLAIN_ROWS);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		die("plain table", sqlite3_errmsg(db));
+	sqlite3_free(sql);
+	sqlite3_close(db);
+	bytes = (double)file_bytes(path) / PLAIN_ROWS;
+	unlink(path);
+	return bytes;
+}
+
+static void measure_all(sqlite3 *db, uint64_t events)
+{
+	int64_t object = run_sql(db, "SELECT max(object) / 2 FROM event WHERE seq > (SELECT max(last_seq)"
+				     " - 1000 FROM chunk)");
+	char sql[200];
+
+	measure(db, "event_agg by cpu: count, sum(size)",
+		"SELECT cpu, sum(events), sum(bytes) FROM event_agg GROUP BY cpu", events, RUNS);
+	measure(db, "event_agg by cpu where alloc",
+		"SELECT cpu, sum(events), sum(bytes) FROM event_agg WHERE op = 'alloc' GROUP BY cpu",
+		events, RUNS);
+	measure(db, "event_agg by cache, site",
+		"SELECT cache, site, sum(events), sum(bytes) FROM event_agg GROUP BY cache, site", events,
+		3);
+	measure(db, "chunk_stat by cpu",
+		"SELECT cpu, sum(events), sum(bytes) FROM chunk_stat GROUP BY cpu", 0, RUNS);
+	measure(db, "event by cpu: count, sum(size)",
+		"SELECT cpu, count(*), sum(size) FROM event GROUP BY cpu", events, 1);
+	measure(db, "event where cache=5: count, sum",
+		"SELECT count(*), sum(size) FROM event WHERE cache = 5 AND op = 'alloc'", events, 3);
+	measure(db, "10 ms of the middle",
+		"WITH mid(t) AS (SELECT max(ts_max) / 2 FROM chunk) SELECT count(*), sum(size) FROM event"
+		" WHERE ts >= (SELECT t FROM mid) AND ts < (SELECT t FROM mid) + 10000000", 0, RUNS);
+	snprintf(sql, sizeof(sql), "SELECT * FROM event WHERE object = %" PRId64, object);
+	measure(db, "events of an object by id", sql, 0, RUNS);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 50000000;
+	const char *path = argc > 2 ? argv[2] : "bench_sql.tape";
+	struct rusage usage;
+	struct utsname host;
+	struct tape_err err = { 0 };
+	struct tape *t;
+	double tape_bytes, plain;
+
+	uname(&host);
+	printf("%s %s, %ld CPUs, SQLite %s; %" PRIu64 " events\n", host.sysname, host.machine,
+	       sysconf(_SC_NPROCESSORS_ONLN), sqlite3_libversion(), events);
+	make_tape(path, events);
+	must(tape_open(path, TAPE_READ, &t, &err), &err);
+	measure_all(tape_db(t), events);
+	getrusage(RUSAGE_SELF, &usage);
+	printf("%-34s %8.0f MB\n", "peak memory", (double)usage.ru_maxrss / 1024);
+	tape_bytes = (double)file_bytes(path) / (double)events;
+	plain = plain_bytes(path);
+	printf("%-34s %8.2f bytes/event\n", "tape", tape_bytes);
+	printf("%-34s %8.2f bytes/event  (%.1f x the tape)\n", "plain table, two indexes", plain,
+	       plain / tape_bytes);
+	tape_close(t);
+	if (argc <= 2)
+		unlink(path);
+	return 0;
+}

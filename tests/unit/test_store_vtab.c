@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The virtual tables against SQLite itself: the same rows stand in an ordinary table, and random
+ * conditions, orders and groupings must give the same answer on both.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "store/tape.h"
+
+#define EVENTS 12000
+#define CPUS 6
+#define CACHES 5
+#define ROUNDS 300
+
+static uint64_t seed = 20261130; /* global for the debugger */
+
+static uint32_t rnd(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)(seed >> 20) % below;
+}
+
+struct fixture {
+	struct tape *t;
+	sqlite3 *db;
+};
+
+static void must(int rc, const struct tape_err *err)
+{
+	if (rc < 0)
+		fail_msg("%s", err->text);
+}
+
+static void exec(sqlite3 *db, const char *sql)
+{
+	char *message = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+		fail_msg("%s: %s", sql, message);
+}
+
+/* ---- a random tape and its rows ---- */
+
+struct live {
+	uint64_t object, address;
+	uint32_t slot;
+	uint16_t cache;
+};
+
+struct maker {
+	struct live live[512];
+	uint32_t nr;
+	uint64_t objects, ts;
+	uint8_t slot_used[512];
+};
+
+static void describe(struct tape *t)
+{
+	struct tape_err err = { 0 };
+
+	for (uint16_t cpu = 0; cpu < CPUS; cpu++)
+		must(tape_define_cpu(t, cpu, cpu / 2, &err), &err);
+	for (uint16_t cache = 0; cache < CACHES; cache++) {
+		struct tape_cache c = { .id = cache, .object_size = 64u << cache, .coverage = 1 };
+
+		snprintf(c.name, sizeof(c.name), "cache-%d", cache);
+		must(tape_define_cache(t, &c, &err), &err);
+	}
+	for (uint32_t site = 1; site < 8; site++)
+		must(tape_define_site(t, site, 0x1000 * site, "fn", NULL, site, &err), &err);
+}
+
+static struct tape_event next_alloc(struct maker *m)
+{
+	struct tape_event ev = tape_event_blank();
+	struct live *l = &m->live[m->nr++];
+
+	l->object = m->objects++;
+	l->address = UINT64_C(0xffff888000000000) + 64u * (uint64_t)rnd(100000);
+	l->cache = (uint16_t)rnd(CACHES);
+	for (l->slot = 0; m->slot_used[l->slot]; l->slot++)
+		;
+	m->slot_used[l->slot] = 1;
+	ev.op = rnd(20) ? TAPE_OP_ALLOC : TAPE_OP_SHEAF_ALLOC;
+	ev.size = 1 + rnd(64u << l->cache);
+	ev.object = l->object;
+	ev.address = l->address;
+	ev.cache = l->cache;
+	ev.slot = l->slot;
+	ev.node_req = rnd(4) ? TAPE_NODE_NONE : (int16_t)rnd(3);
+	ev.mem_node = (int16_t)rnd(3);
+	return ev;
+}
+
+static struct tape_event next_free(struct maker *m)
+{
+	struct tape_event ev = tape_event_blank();
+	uint32_t i = rnd(m->nr);
+
+	ev.op = rnd(10) ? TAPE_OP_FREE : TAPE_OP_FREE_RCU;
+	ev.object = m->live[i].object;
+	ev.address = m->live[i].address;
+	ev.cache = m->live[i].cache;
+	ev.slot = m->live[i].slot;
+	m->slot_used[ev.slot] = 0;
+	m->live[i] = m->live[--m->nr];
+	return ev;
+}
+
+static struct tape_event next_event(struct maker *m)
+{
+	struct tape_event ev;
+
+	if (!rnd(50)) {
+		ev = tape_event_blank();
+		ev.op = TAPE_OP_FLUSH;
+		if (rnd(2))
+			ev.cache = (uint16_t)rnd(CACHES);
+		ev.arg = (int64_t)rnd(100) - 50;
+	} else if (m->nr < 10 || (m->nr < 500 && rnd(2))) {
+		ev = next_alloc(m);
+	} else {
+		ev = next_free(m);
+	}
+	m->ts += rnd(4) ? rnd(2000) : 0;
+	ev.ts = ev.ts_lo = ev.ts_hi = m->ts;
+	if (!rnd(30) && ev.object != TAPE_NO_OBJECT) {
+		ev.flags |= TAPE_F_INFERRED;
+		ev.ts_lo -= ev.ts_lo > 100 ? 100 : 0;
+		ev.ts_hi += 10;
+	}
+	ev.cpu = (uint16_t)rnd(CPUS);
+	ev.site = rnd(8);
+	ev.tid = (int32_t)rnd(5);
+	ev.gfp = rnd(2) ? TAPE_GFP_KERNEL : TAPE_GFP_NOWAIT;
+	ev.ctx = (uint8_t)rnd(TAPE_CTX_MAX);
+	return ev;
+}
+
+static void model_create(sqlite3 *db)
+{
+	exec(db, "CREATE TEMP TABLE m(seq INTEGER, ts INTEGER, cpu INTEGER, node INTEGER, op TEXT,"
+		 " cache INTEGER, object INTEGER, size INTEGER, node_req INTEGER, mem_node INTEGER,"
+		 " site INTEGER, tid INTEGER, gfp INTEGER, ctx TEXT, bulk INTEGER, arg INTEGER,"
+		 " flags INTEGER, address INTEGER, slot INTEGER, ts_lo INTEGER, ts_hi INTEGER)");
+}
+
+static void bind_or_null(sqlite3_stmt *s, int at, int64_t value, bool null)
+{
+	if (null)
+		sqlite3_bind_null(s, at);
+	else
+		sqlite3_bind_int64(s, at, value);
+}
+
+static void model_add(sqlite3_stmt *s, uint64_t seq, const struct tape_event *ev)
+{
+	const int64_t numbers[] = { (int64_t)seq, (int64_t)ev->ts, ev->cpu, ev->cpu / 2, 0, ev->cache,
+		(int64_t)ev->object, (int64_t)ev->size, ev->node_req, ev->mem_node, ev->site,
+		ev->tid, ev->gfp, 0, ev->bulk, ev->arg, ev->flags, (int64_t)ev->address, ev->slot,
+		(int64_t)ev->ts_lo, (int64_t)ev->ts_hi };
+
+	sqlite3_reset(s);
+	for (int i = 0; i < 21; i++)
+		sqlite3_bind_int64(s, i + 1, numbers[i]);
+	sqlite3_bind_text(s, 5, tape_op_name(ev->op), -1, SQLITE_STATIC);
+	bind_or_null(s, 6, ev->cache, ev->cache == TAPE_NO_CACHE);
+	bind_or_null(s, 7, (int64_t)ev->object, ev->object == TAPE_NO_OBJECT);
+	bind_or_null(s, 19, ev->slot, ev->slot == TAPE_NO_SLOT);
+	sqlite3_bind_null(s, 14);
+	if (ev->ctx)
+		sqlite3_bind_text(s, 14, tape_ctx_name(ev->ctx), -1, SQLITE_STATIC);
+	assert_int_equal(sqlite3_step(s), SQLITE_DONE);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = test_calloc(1, sizeof(*f));
+	struct maker *m = test_calloc(1, sizeof(*m));
+	struct tape_event *events = test_calloc(EVENTS, sizeof(*events));
+	struct tape_err err = { 0 };
+	sqlite3_stmt *s;
+
+	must(tape_create(NULL, false, &f->t, &err), &err);
+	describe(f->t);
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		events[i] = next_event(m);
+		must(tape_writer_append(f->t, &events[i], NULL, &err), &err);
+		if (!rnd(1200))
+			must(tape_writer_flush(f->t, &err), &err);
+	}
+	must(tape_writer_finish(f->t, &err), &err);
+	f->db = tape_db(f->t);
+	model_create(f->db);
+	exec(f->db, "BEGIN");
+	sqlite3_prepare_v2(f->db, "INSERT INTO m VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
+			   &s, NULL);
+	for (uint32_t i = 0; i < EVENTS; i++)
+		model_add(s, i, &events[i]);
+	sqlite3_finalize(s);
+	exec(f->db, "COMMIT");
+	test_free(events);
+	test_free(m);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	tape_close(f->t);
+	test_free(f);
+	return 0;
+}
+
+/* ---- comparing ---- */
+
+/* All rows of @sql as text; sqlite3_free'd by the caller. */
+static char *rows_text(sqlite3 *db, const char *sql)
+{
+	sqlite3_str *text = sqlite3_str_new(db);
+	sqlite3_stmt *s;
+	int step;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	while ((step = sqlite3_step(s)) == SQLITE_ROW) {
+		for (int i = 0; i < sqlite3_column_count(s); i++) {
+			const char *cell = (const char *)sqlite3_column_text(s, i);
+
+			sqlite3_str_appendf(text, "%s|", cell ? cell : "NULL");
+		}
+		sqlite3_str_appendchar(text, 1, '\n');
+	}
+	if (step != SQLITE_DONE)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_finalize(s);
+	return sqlite3_str_finish(text);
+}
+
+/* @ours and @theirs give the same rows in the same order. */
+static void same_rows(sqlite3 *db, const char *ours, const char *theirs)
+{
+	char *a = rows_text(db, ours), *b = rows_text(db, theirs);
+
+	if ((a != NULL) != (b != NULL) || (a && strcmp(a, b) != 0))
+		fail_msg("seed %llu\n%s\n%.500s\n%s\n%.500s", (unsigned long long)seed, ours, a, theirs,
+			 b);
+	sqlite3_free(a);
+	sqlite3_free(b);
+}
+
+static const char *const numbers[] = { "seq", "ts", "cpu", "node", "cache", "object", "size",
+	"node_req", "mem_node", "site", "tid", "gfp", "bulk", "arg", "flags", "address", "slot",
+	"ts_lo" };
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+/* A value of @column taken from the rows, or something else that may stand in a condition. */
+static char *random_value(sqlite3 *db, const char *column)
+{
+	static const char *const odd[] = { "NULL", "'abc'", "x'00'", "-1", "1e300", "-1e300", "2.5",
+					   "'3'", "9223372036854775807", "(-9223372036854775807 - 1)" };
+	char *sql, *value;
+
+	if (!rnd(6))
+		return sqlite3_mprintf("%s", odd[rnd(sizeof(odd) / sizeof(odd[0]))]);
+	sql = sqlite3_mprintf("SELECT ifnull(%s, 0) + %d FROM m WHERE rowid = %d", column,
+			      (int)rnd(3) - 1, 1 + (int)rnd(EVENTS));
+	value = rows_text(db, sql);
+	sqlite3_free(sql);
+	value[strcspn(value, "|")] = 0;
+	return value;
+}
+
+static char *random_term(sqlite3 *db)
+{
+	static const char *const compare[] = { "=", "<", "<=", ">", ">=", "IS", "<>" };
+	static const char *const ops[] = { "'alloc'", "'free'", "'flush'", "'nonsense'", "NULL", "1",
+					   "'free_rcu'" };
+	const char *column = numbers[rnd(NUMBERS)];
+	char *a, *b, *term;
+
+	if (!rnd(4))
+		return sqlite3_mprintf(rnd(2) ? "op = %s" : "op IN (%s, 'sheaf_alloc')",
+				       ops[rnd(sizeof(ops) / sizeof(ops[0]))]);
+	a = random_value(db, column);
+	b = random_value(db, column);
+	if (!rnd(5))
+		term = sqlite3_mprintf("%s IN (%s, %s)", column, a, b);
+	else if (!rnd(3))
+		term = sqlite3_mprintf("%s BETWEEN min(%s, %s) AND max(%s, %s)", column, a, b, a, b);
+	else
+		term = sqlite3_mprintf("%s %s %s", column, compare[rnd(7)], a);
+	sqlite3_free(a);
+	sqlite3_free(b);
+	return term;
+}
+
+static char *random_where(sqlite3 *db)
+{
+	char *where = random_term(db);
+
+	for (uint32_t more = rnd(3); more; more--) {
+		char *term = random_term(db);
+
+		where = sqlite3_mprintf("%z AND %s", where, term);
+		sqlite3_free(term);
+	}
+	return where;
+}
+
+/* Run @format (with %s for the table and for the condition) on both tables. */
+static void both(sqlite3 *db, const char *format, const char *where)
+{
+	char *ours = sqlite3_mprintf(format, "event", where);
+	char *theirs = sqlite3_mprintf(format, "m", where);
+
+	same_rows(db, ours, theirs);
+	sqlite3_free(ours);
+	sqlite3_free(theirs);
+}
+
+static void test_columns(void **state)
+{
+	struct fixture *f = *state;
+
+	same_rows(f->db, "SELECT * FROM event", "SELECT * FROM m");
+	same_rows(f->db, "SELECT count(*) FROM event", "SELECT count(*) FROM m");
+	same_rows(f->db, "SELECT rowid FROM event WHERE rowid < 5", "SELECT seq FROM m WHERE seq < 5");
+}
+
+static void test_conditions(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		char *where = random_where(f->db);
+
+		both(f->db, "SELECT count(*), sum(seq), sum(seq * seq %% 10007) FROM %s WHERE %s", where);
+		sqlite3_free(where);
+	}
+}
+
+static void test_order(void **state)
+{
+	static const char *const formats[] = {
+		"SELECT seq FROM %s WHERE %s ORDER BY seq DESC LIMIT 30",
+		"SELECT seq FROM %s WHERE %s ORDER BY ts, seq LIMIT 30",
+		"SELECT seq FROM %s WHERE %s ORDER BY ts DESC, seq DESC LIMIT 30",
+		"SELECT seq FROM %s WHERE %s ORDER BY ts DESC, seq LIMIT 30",
+		"SELECT seq, cpu FROM %s WHERE %s ORDER BY seq, cpu LIMIT 30 OFFSET 20",
+		"SELECT ts, count(*) FROM %s WHERE %s GROUP BY ts LIMIT 30",
+	};
+	struct fixture *f = *state;
+
+	for (int i = 0; i < ROUNDS / 2; i++) {
+		char *where = random_where(f->db);
+
+		both(f->db, formats[i % 6], where);
+		sqlite3_free(where);
+	}
+}
+
+/* Order by seq or ts needs no sorter. */
+static void test_order_is_consumed(void **state)
+{
+	struct fixture *f = *state;
+	char *plan = rows_text(f->db, "EXPLAIN QUERY PLAN SELECT * FROM event ORDER BY ts DESC");
+
+	assert_null(strstr(plan, "TEMP B-TREE"));
+	sqlite3_free(plan);
+	plan = rows_text(f->db, "EXPLAIN QUERY PLAN SELECT * FROM event ORDER BY cpu");
+	assert_non_null(strstr(plan, "TEMP B-TREE"));
+	sqlite3_free(plan);
+}
+
+static void test_joins(void **state)
+{
+	struct fixture *f = *state;
+
+	both(f->db, "SELECT c.name, count(*) FROM %s e JOIN cache c USING(cache) WHERE %s"
+		    " GROUP BY c.name", "cpu = 2");
+	both(f->db, "SELECT count(*), sum(b.seq - a.seq) FROM (SELECT * FROM m WHERE op = 'alloc' LIMIT"
+		    " 300) a JOIN %s b ON b.object = a.object WHERE %s", "b.op <> 'alloc'");
+	both(f->db, "SELECT count(*), sum(b.ts) FROM (SELECT * FROM m ORDER BY size LIMIT 300) a JOIN %s"
+		    " b ON b.seq = a.seq + 1 WHERE %s", "b.cpu IN (1, 2)");
+}
+
+static char *random_keys(void)
+{
+	static const char *const keys[] = { "cpu", "node", "op", "cache", "size", "node_req",
+		"mem_node", "site", "tid", "gfp", "ctx", "flags" };
+	char *text = sqlite3_mprintf("%s", keys[rnd(12)]);
+
+	for (uint32_t more = rnd(3); more; more--)
+		text = sqlite3_mprintf("%z, %s", text, keys[rnd(12)]);
+	return text;
+}
+
+static void test_aggregates(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < ROUNDS / 2; i++) {
+		char *where = random_where(f->db), *keys = random_keys();
+		char *ours = sqlite3_mprintf("SELECT %s, sum(events), sum(bytes), min(ts_first),"
+			" max(ts_last) FROM event_agg WHERE %s GROUP BY %s ORDER BY %s", keys, where, keys,
+			keys);
+		char *theirs = sqlite3_mprintf("SELECT %s, count(*), sum(size), min(ts), max(ts) FROM m"
+			" WHERE %s GROUP BY %s ORDER BY %s", keys, where, keys, keys);
+
+		/* what event_agg can only compare with a value */
+		if (!strstr(where, "ts_lo") && !strstr(where, "IS") && !strstr(where, "<>"))
+			same_rows(f->db, ours, theirs);
+		sqlite3_free(ours);
+		sqlite3_free(theirs);
+		sqlite3_free(where);
+		sqlite3_free(keys);
+	}
+	same_rows(f->db, "SELECT bucket, cpu, sum(events) FROM event_agg(777777) WHERE ts >= 1000000"
+			 " GROUP BY bucket, cpu",
+		  "SELECT ts / 777777 * 777777 AS b, cpu, count(*) FROM m WHERE ts >= 1000000"
+		  " GROUP BY b, cpu");
+	same_rows(f->db, "SELECT sum(events) FROM event_agg", "SELECT count(*) FROM m");
+}
+
+static void test_errors(void **state)
+{
+	static const struct {
+		const char *sql, *message;
+	} cases[] = {
+		{ "SELECT ts FROM event_agg", "can only be compared" },
+		{ "SELECT bucket FROM event_agg(-5)", "bucket_ns is a width" },
+		{ "SELECT cpu FROM event_agg(NULL, 'nowhere')", "nowhere" },
+		{ "SELECT object FROM event_agg", NULL },
+		{ "INSERT INTO event(seq) VALUES(1)", "may not be modified" },
+		{ "SELECT nonsense FROM event", "no such column" },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *message = NULL;
+		int rc = sqlite3_exec(f->db, cases[i].sql, NULL, NULL, &message);
+
+		if (!cases[i].message)
+			assert_int_equal(rc, SQLITE_OK);
+		else if (rc == SQLITE_OK || !strstr(message, cases[i].message))
+			fail_msg("%s: %s", cases[i].sql, message ? message : "no error");
+		sqlite3_free(message);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_order_is_consumed),
+		cmocka_unit_test(test_joins),
+		cmocka_unit_test(test_aggregates),
+		cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
