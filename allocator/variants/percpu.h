@@ -31,7 +31,6 @@ struct percpu_cpu {
 	struct alloc_slab *slab;     /* NULL: none, then freelist is NULL too */
 	struct alloc_slab *partial;  /* newest first, linked by percpu_next() */
 	void *claimed;		     /* remotequeue: objects of several slabs that came home */
-	struct percpu_queue *queue;  /* remotequeue: NULL elsewhere */
 } __attribute__((aligned(64)));
 
 struct percpu_cache {
@@ -53,6 +52,18 @@ struct percpu_cache {
 	struct alloc_place place;	  /* alloc_placed: what the recording says */
 };
 
+/*
+ * Frees on their way home (remotequeue), one per CPU and cache.  Queued objects are linked like a
+ * freelist and count as in use in their slabs.
+ */
+struct percpu_queue {
+	struct alloc_lock lock;	     /* of the incoming list; rank ALLOC_RANK_CPU, nests in nothing */
+	void *in_head, *in_tail;     /* Sync: lock */
+	uint64_t in_nr, in_check;    /* Sync: lock, read racily; in_check: worth claiming */
+	void *out_head, *out_tail;   /* Sync: owner CPU only, like the rest */
+	uint32_t out_nr, out_target; /* the CPU all queued objects belong to */
+} __attribute__((aligned(64)));
+
 /* What one slab adds to the account of a per-cpu partial list. */
 enum percpu_weight { PERCPU_WEIGHT_SLAB, PERCPU_WEIGHT_HALF, PERCPU_WEIGHT_FREE };
 
@@ -64,13 +75,15 @@ struct percpu_policy {
 	bool drain_above;	  /* drain when the account is above the limit, not when it reaches it */
 	bool freeze_partials;	  /* slabs on a per-cpu list are frozen (up to 6.7) */
 	bool count_first;	  /* the first slab counts towards the fetch limit */
-	bool zero_fetches_none;	  /* cpu_partial 0 fetches no extra slab */
+	bool slowpath_per_try;	  /* ALLOC_SLOWPATH at each try to refill, not once per call */
+	bool count_pushes;	  /* CPU_PARTIAL_FREE at every push, fetched slabs too */
 	bool count_objs;	  /* fast path counters count the objects of bulk calls */
 	bool keep_at_limit;	  /* keep empty slabs while nr_partial <= min_partial, not < */
 	bool minfree;		  /* the first slab of a fetch must have enough free objects */
 	bool clamp_min_partial;	  /* what is written to min_partial is clamped to 5..10 */
 	bool sort_by_inuse;	  /* shrink sorts the whole list */
 	bool skip_empty_nodes;	  /* shrink leaves a node without partial slabs alone */
+	bool queues;		  /* frees of another CPU's objects are queued for it */
 	uint32_t defrag_default;  /* 0..1024 */
 
 	/* No objects on the CPU's freelist; the whole rest of an allocation.  NULL: no memory. */
@@ -119,11 +132,23 @@ struct percpu_policy {
 #define percpu_flush_slab ALLOC_FN(percpu_flush_slab)
 #define percpu_shrink ALLOC_FN(percpu_shrink)
 #define percpu_discard ALLOC_FN(percpu_discard)
+#define percpu_drop_empty ALLOC_FN(percpu_drop_empty)
+#define percpu_note_fetch ALLOC_FN(percpu_note_fetch)
+#define percpu_end_for ALLOC_FN(percpu_end_for)
+#define percpu_count_listed ALLOC_FN(percpu_count_listed)
 #define percpu_create ALLOC_FN(percpu_create)
 #define percpu_destroy ALLOC_FN(percpu_destroy)
 #define percpu_set_knob ALLOC_FN(percpu_set_knob)
 #define percpu_get_knob ALLOC_FN(percpu_get_knob)
 #define percpu_state ALLOC_FN(percpu_state)
+#define percpu_remote_create ALLOC_FN(percpu_remote_create)
+#define percpu_remote_alloc_slow ALLOC_FN(percpu_remote_alloc_slow)
+#define percpu_remote_free_slow ALLOC_FN(percpu_remote_free_slow)
+#define percpu_remote_flush_cpu ALLOC_FN(percpu_remote_flush_cpu)
+#define percpu_fetch_3_2 ALLOC_FN(percpu_fetch_3_2)
+#define percpu_deactivate_3_2 ALLOC_FN(percpu_deactivate_3_2)
+#define percpu_unfreeze_3_2 ALLOC_FN(percpu_unfreeze_3_2)
+#define percpu_free_slow_3_2 ALLOC_FN(percpu_free_slow_3_2)
 #define percpu_check ALLOC_FN(percpu_check)
 #define percpu_dump ALLOC_FN(percpu_dump)
 
@@ -178,6 +203,14 @@ void percpu_flush_cpu(struct alloc_cache *c, uint32_t cpu);
 void percpu_shrink(struct alloc_cache *c);
 /* Give an empty slab back; only the node totals move. */
 void percpu_discard(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s);
+/* The same for a slab found empty while it was taken from a CPU: DEACTIVATE_EMPTY, FREE_SLAB. */
+void percpu_drop_empty(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s);
+/* A slab was taken from @n for the CPU with @objs free objects: counter, histogram, observer. */
+void percpu_note_fetch(struct percpu_cache *p, const struct alloc_node *n, uint32_t cpu,
+		       uint32_t objs);
+/* Which end of the node list @s goes to, judged at the start of its deactivation. */
+enum alloc_list_end percpu_end_for(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s);
+void percpu_count_listed(struct percpu_cache *p, uint32_t cpu, enum alloc_list_end end);
 int percpu_create(const struct percpu_policy *policy, const struct alloc_variant *v,
 		  struct alloc_machine *m, const struct alloc_cache_config *cfg,
 		  struct alloc_cache **ret_cache);
@@ -187,6 +220,22 @@ int percpu_get_knob(const struct alloc_cache *c, const char *name, int64_t *ret_
 void percpu_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 int percpu_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void percpu_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);
+
+/* slub_3_2.c: the steps of 3.2 that differ by more than a number. */
+struct alloc_slab *percpu_fetch_3_2(struct percpu_cache *p, struct alloc_node *n, uint32_t cpu,
+				    void **ret_list);
+void percpu_deactivate_3_2(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *list);
+void percpu_unfreeze_3_2(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *list,
+			 enum alloc_lock_path path);
+void percpu_free_slow_3_2(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
+			  void *tail, uint32_t cnt);
+
+/* percpu_remote.c: 0 or -ENOMEM; what create made is freed by percpu_destroy(). */
+int percpu_remote_create(struct percpu_cache *p);
+void *percpu_remote_alloc_slow(struct percpu_cache *p, uint32_t cpu, int32_t node, uint32_t gfp);
+void percpu_remote_free_slow(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
+			     void *tail, uint32_t cnt);
+void percpu_remote_flush_cpu(struct alloc_cache *c, uint32_t cpu);
 
 static inline struct percpu_cache *percpu_cache(const struct alloc_cache *c)
 {
@@ -224,6 +273,15 @@ static inline bool percpu_swap_word(struct percpu_cache *p, uint32_t cpu, struct
 static inline bool percpu_enough(const struct percpu_cache *p, uint64_t nr_partial)
 {
 	return p->policy->keep_at_limit ? nr_partial > p->min_partial : nr_partial >= p->min_partial;
+}
+
+/* free_class of one call of the slow path: by the slab's own list and count. */
+static inline void percpu_count_class(struct percpu_cache *p, uint32_t cpu, const void *prior,
+				      uint32_t inuse)
+{
+	uint32_t class = (prior ? 0 : 1) + (inuse ? 0 : 2);
+
+	alloc_count(&p->head, cpu, (enum alloc_counter)(ALLOC_C_CLASS_PARTIAL_PARTIAL + class));
 }
 
 static inline bool percpu_wrong_node(const struct alloc_slab *s, int32_t node)

@@ -165,7 +165,8 @@ void *percpu_alloc_slow(struct percpu_cache *p, uint32_t cpu, int32_t node, uint
 	bool popped = false;
 	void *obj, *list;
 
-	alloc_count(&p->head, cpu, ALLOC_C_ALLOC_SLOWPATH);
+	if (!p->policy->slowpath_per_try)
+		alloc_count(&p->head, cpu, ALLOC_C_ALLOC_SLOWPATH);
 	for (;;) {
 		if (!pc->slab) {
 			if (!pc->partial)
@@ -178,9 +179,12 @@ void *percpu_alloc_slow(struct percpu_cache *p, uint32_t cpu, int32_t node, uint
 		if (percpu_wrong_node(pc->slab, node)) {
 			alloc_count(&p->head, cpu, ALLOC_C_ALLOC_NODE_MISMATCH);
 			percpu_flush_slab(p, cpu);
-		} else if ((obj = refill_own(p, cpu, popped))) {
-			return obj;
+			continue;
 		}
+		if (p->policy->slowpath_per_try)
+			alloc_count(&p->head, cpu, ALLOC_C_ALLOC_SLOWPATH);
+		if ((obj = refill_own(p, cpu, popped)))
+			return obj;
 	}
 	s = p->policy->find_slab(p, cpu, node, gfp, &list);
 	return s ? percpu_install(p, cpu, s, list) : NULL;

@@ -179,6 +179,8 @@ int percpu_create(const struct percpu_policy *policy, const struct alloc_variant
 	if (!rc) {
 		memset(p->cpus, 0, m->cpus * sizeof(*p->cpus));
 		rc = set_defaults(p, cfg);
+		if (!rc && policy->queues)
+			rc = percpu_remote_create(p);
 	}
 	if (rc < 0) {
 		percpu_destroy(&p->head);
@@ -204,5 +206,6 @@ void percpu_destroy(struct alloc_cache *c)
 	alloc_cache_fini(c);
 	free(p->nodes);
 	free(p->cpus);
+	free(p->queues);
 	free(p);
 }

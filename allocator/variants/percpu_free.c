@@ -6,14 +6,6 @@
  */
 #include "allocator/variants/percpu.h"
 
-/* free_class of one call: before and after by the slab's own list and count. */
-static void count_class(struct percpu_cache *p, uint32_t cpu, const void *prior, uint32_t inuse)
-{
-	uint32_t class = (prior ? 0 : 1) + (inuse ? 0 : 2);
-
-	alloc_count(&p->head, cpu, (enum alloc_counter)(ALLOC_C_CLASS_PARTIAL_PARTIAL + class));
-}
-
 /* @s was on the list and has just become empty; list_lock of @n is held and is dropped here. */
 static void free_emptied(struct percpu_cache *p, struct alloc_node *n, uint32_t cpu,
 			 struct alloc_slab *s)
@@ -58,14 +50,14 @@ void percpu_free_to_slab(struct percpu_cache *p, uint32_t cpu, struct alloc_slab
 		if (!done && n)
 			alloc_lock_release(&n->list_lock, cpu);
 	} while (!done);
-	count_class(p, cpu, old.freelist, new.inuse);
+	percpu_count_class(p, cpu, old.freelist, new.inuse);
 	if (n) {
 		free_emptied(p, n, cpu, s);
 	} else if (old.frozen) {
 		alloc_count(&p->head, cpu, ALLOC_C_FREE_FROZEN);
 	} else if (!old.freelist) {
 		percpu_push(p, cpu, s, cnt, true);
-		alloc_count(&p->head, cpu, ALLOC_C_CPU_PARTIAL_FREE);
+		alloc_count_add(&p->head, cpu, ALLOC_C_CPU_PARTIAL_FREE, !p->policy->count_pushes);
 	}
 }
 

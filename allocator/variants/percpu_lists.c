@@ -39,6 +39,7 @@ void percpu_push(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, uin
 	s->slabs = (old ? old->slabs : 0) + 1;
 	percpu_set_next(s, old);
 	pc->partial = s;
+	alloc_count_add(&p->head, cpu, ALLOC_C_CPU_PARTIAL_FREE, p->policy->count_pushes);
 	alloc_slab_move(&p->head, s, cpu, ALLOC_STATE_CPU_PARTIAL);
 	if (list) {
 		p->policy->unfreeze(p, cpu, list, ALLOC_PATH_DRAIN);
@@ -81,7 +82,7 @@ static struct alloc_slab *first_choice(struct percpu_cache *p, struct alloc_node
 	return p->policy->minfree ? choose_by_free(p, n, cpu) : alloc_partial_first(n);
 }
 
-static void note_fetch(struct percpu_cache *p, const struct alloc_node *n, uint32_t cpu,
+void percpu_note_fetch(struct percpu_cache *p, const struct alloc_node *n, uint32_t cpu,
 		       uint32_t objs)
 {
 	bool local = n->list_lock.node == p->head.machine->cpu_node[cpu];
@@ -127,7 +128,7 @@ struct alloc_slab *percpu_fetch(struct percpu_cache *p, struct alloc_node *n, ui
 			first = s;
 			*ret_list = old.freelist;
 			alloc_slab_move(&p->head, s, cpu, ALLOC_STATE_CPU);
-			note_fetch(p, n, cpu, old.objects - old.inuse);
+			percpu_note_fetch(p, n, cpu, old.objects - old.inuse);
 			taken += policy->count_first ? old.objects - old.inuse : 0;
 		} else {
 			percpu_push(p, cpu, s, old.objects - old.inuse, false);
@@ -169,7 +170,7 @@ struct alloc_slab *percpu_fetch_6_12(struct percpu_cache *p, struct alloc_node *
 	if (first) {
 		/* Off the list and not full: nobody else takes it, others only free to it. */
 		*ret_list = percpu_take_freelist(p, cpu, first, &objs);
-		note_fetch(p, n, cpu, objs);
+		percpu_note_fetch(p, n, cpu, objs);
 	}
 	return first;
 }
@@ -215,9 +216,7 @@ void percpu_unfreeze(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *li
 		alloc_lock_release(&n->list_lock, cpu);
 	for (; going; going = next) {
 		next = percpu_next(going);
-		alloc_count(&p->head, cpu, ALLOC_C_DEACTIVATE_EMPTY);
-		percpu_discard(p, cpu, going);
-		alloc_count(&p->head, cpu, ALLOC_C_FREE_SLAB);
+		percpu_drop_empty(p, cpu, going);
 	}
 }
 
@@ -250,7 +249,7 @@ static struct alloc_slab_word given_back(struct percpu_cache *p, struct alloc_sl
 }
 
 /* Remote frees on the slab at the start decide the end of the list, not what comes later. */
-static enum alloc_list_end list_end_for(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s)
+enum alloc_list_end percpu_end_for(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s)
 {
 	if (!alloc_word_read(cpu, s).freelist)
 		return ALLOC_LIST_HEAD;
@@ -258,13 +257,13 @@ static enum alloc_list_end list_end_for(struct percpu_cache *p, uint32_t cpu, st
 	return ALLOC_LIST_TAIL;
 }
 
-static void count_listed(struct percpu_cache *p, uint32_t cpu, enum alloc_list_end end)
+void percpu_count_listed(struct percpu_cache *p, uint32_t cpu, enum alloc_list_end end)
 {
 	alloc_count(&p->head, cpu, end == ALLOC_LIST_HEAD ? ALLOC_C_DEACTIVATE_TO_HEAD
 							  : ALLOC_C_DEACTIVATE_TO_TAIL);
 }
 
-static void drop_empty(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s)
+void percpu_drop_empty(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s)
 {
 	alloc_count(&p->head, cpu, ALLOC_C_DEACTIVATE_EMPTY);
 	percpu_discard(p, cpu, s);
@@ -274,7 +273,7 @@ static void drop_empty(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *
 void percpu_deactivate(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *list)
 {
 	struct alloc_node *n = percpu_node(p, s);
-	enum alloc_list_end end = list_end_for(p, cpu, s);
+	enum alloc_list_end end = percpu_end_for(p, cpu, s);
 	struct alloc_slab_word old, new;
 	void *tail;
 	uint32_t cnt = list_end(p, list, &tail);
@@ -298,9 +297,9 @@ void percpu_deactivate(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *
 			alloc_slab_move(&p->head, s, cpu, ALLOC_STATE_CPU);
 	} while (!done);
 	if (listed)
-		count_listed(p, cpu, end);
+		percpu_count_listed(p, cpu, end);
 	else if (empty)
-		drop_empty(p, cpu, s);
+		percpu_drop_empty(p, cpu, s);
 	else
 		alloc_count(&p->head, cpu, ALLOC_C_DEACTIVATE_FULL);
 }
@@ -308,7 +307,7 @@ void percpu_deactivate(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *
 void percpu_deactivate_6_12(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *list)
 {
 	struct alloc_node *n = percpu_node(p, s);
-	enum alloc_list_end end = list_end_for(p, cpu, s);
+	enum alloc_list_end end = percpu_end_for(p, cpu, s);
 	struct alloc_slab_word old, new;
 	void *tail;
 	uint32_t cnt = list_end(p, list, &tail);
@@ -325,12 +324,12 @@ void percpu_deactivate_6_12(struct percpu_cache *p, uint32_t cpu, struct alloc_s
 	}
 	/* Unfrozen, on no list and with free objects: others free to it but leave it alone. */
 	if (!new.inuse && percpu_enough(p, alloc_racy_read(cpu, &n->nr_partial))) {
-		drop_empty(p, cpu, s);
+		percpu_drop_empty(p, cpu, s);
 	} else if (new.freelist) {
 		alloc_lock_acquire(&n->list_lock, cpu, ALLOC_PATH_DEACTIVATE);
 		alloc_partial_add(&p->head, n, cpu, s, end, alloc_word_read(cpu, s).inuse);
 		alloc_lock_release(&n->list_lock, cpu);
-		count_listed(p, cpu, end);
+		percpu_count_listed(p, cpu, end);
 	} else {
 		alloc_count(&p->head, cpu, ALLOC_C_DEACTIVATE_FULL);
 	}

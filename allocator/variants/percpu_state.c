@@ -22,6 +22,9 @@ void percpu_state(const struct alloc_cache *c, struct alloc_cache_state *ret_sta
 			st.cpu_slabs += p->policy->era == ALLOC_ERA_3_2 ? head->pobjects : head->slabs;
 		st.cached_objs += alloc_freelist_length(c, pc->freelist, pc->slab->word.objects);
 	}
+	for (uint32_t cpu = 0; p->queues && cpu < c->machine->cpus; cpu++)
+		st.cached_objs += p->queues[cpu].in_nr + p->queues[cpu].out_nr +
+				  alloc_freelist_length(c, p->cpus[cpu].claimed, UINT32_MAX - 1);
 	*ret_state = st;
 }
 
@@ -119,6 +122,17 @@ static int check_census(const struct percpu_cache *p, uint64_t cpu_slabs, uint64
 	return 0;
 }
 
+static int check_queue(const struct percpu_cache *p, uint32_t cpu, char *why, size_t why_bytes)
+{
+	const struct percpu_queue *q = &p->queues[cpu];
+
+	if (alloc_freelist_length(&p->head, q->in_head, UINT32_MAX - 1) == q->in_nr &&
+	    alloc_freelist_length(&p->head, q->out_head, UINT32_MAX - 1) == q->out_nr)
+		return 0;
+	snprintf(why, why_bytes, "cpu %u: a queue's length and count disagree", cpu);
+	return -1;
+}
+
 int percpu_check(const struct alloc_cache *c, char *why, size_t why_bytes)
 {
 	struct percpu_cache *p = percpu_cache(c);
@@ -130,6 +144,8 @@ int percpu_check(const struct alloc_cache *c, char *why, size_t why_bytes)
 	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
 		if (check_cpu_slab(p, cpu, why, why_bytes) < 0 ||
 		    check_cpu_partial(p, cpu, &cpu_partial, why, why_bytes) < 0)
+			return -1;
+		if (p->queues && check_queue(p, cpu, why, why_bytes) < 0)
 			return -1;
 		cpu_slabs += p->cpus[cpu].slab != NULL;
 	}

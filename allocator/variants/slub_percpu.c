@@ -19,6 +19,15 @@
 		ALLOC_C_CPU_PARTIAL_NODE, ALLOC_C_CPU_PARTIAL_DRAIN
 
 static const uint8_t counters_6_1[] = { COUNTERS_6_1 };
+static const uint8_t counters_minfree[] = {
+	COUNTERS_6_1, ALLOC_C_MINFREE_SKIP, ALLOC_C_MINFREE_BEST, ALLOC_C_MINFREE_NEW,
+};
+static const uint8_t counters_remotequeue[] = {
+	COUNTERS_6_1,	      ALLOC_C_REMOTE_QUEUE, ALLOC_C_REMOTE_FLUSH, ALLOC_C_REMOTE_FLUSH_OBJECTS,
+	ALLOC_C_REMOTE_CLAIM, ALLOC_C_REMOTE_CLAIM_OBJECTS,
+};
+/* 3.2 has no counters of fetched slabs and of drains. */
+enum { NR_COUNTERS_3_2 = sizeof(counters_6_1) - 2 };
 
 #define KNOB_MIN_PARTIAL                                                                        \
 	{ "min_partial", "slabs: empty ones are kept while a node lists fewer", 0, INT64_MAX,   \
@@ -39,6 +48,31 @@ static const uint8_t counters_6_1[] = { COUNTERS_6_1 };
 	{ "slub_min_objects", "objects a slab should hold, 0 = by the number of CPUs", 0, 32767,\
 	  "0", true }
 
+#define KNOB_CPU_PARTIAL_3_2                                                                    \
+	{ "cpu_partial", "objects: limit of the per-cpu partial list; writing it flushes", 0,   \
+	  UINT32_MAX, "30, 13 from 256 bytes, 6 from 1024, 2 from 4096", false }
+
+static const struct alloc_knob knobs_3_2[] = {
+	KNOB_MIN_PARTIAL, KNOB_CPU_PARTIAL_3_2, KNOB_RATIO("100"), KNOB_DEFRAG, KNOBS_SIZING,
+};
+/* The patch replaces the ratio as the kernel keeps it, so scripts cannot set that one here. */
+static const struct alloc_knob knobs_numalocal[] = {
+	KNOB_MIN_PARTIAL, KNOB_CPU_PARTIAL, KNOB_RATIO("0"), KNOBS_SIZING,
+};
+static const struct alloc_knob knobs_minfree[] = {
+	KNOB_MIN_PARTIAL, KNOB_CPU_PARTIAL, KNOB_RATIO("100"), KNOB_DEFRAG, KNOBS_SIZING,
+	{ "minfree_pct", "percent of a slab's objects that must be free", 0, 100, "25", false },
+	{ "minfree_scan_limit", "slabs looked at in a fetch, 0 = all", 0, UINT32_MAX, "0", false },
+	{ "minfree_new_slab", "no slab qualifies: 1 = look elsewhere, then a new slab; "
+			      "0 = the one with the most free objects", 0, 1, "1", false },
+};
+static const struct alloc_knob knobs_remotequeue[] = {
+	KNOB_MIN_PARTIAL, KNOB_CPU_PARTIAL, KNOB_RATIO("100"), KNOB_DEFRAG, KNOBS_SIZING,
+	{ "remote_batch", "objects sent home at once", 1, UINT32_MAX,
+	  "max(16384 / size, min(256, 262144 / size))", false },
+	{ "remote_high", "objects waiting at home above which a batch goes to the slabs", 0,
+	  UINT32_MAX, "2 * remote_batch", false },
+};
 static const struct alloc_knob knobs_6_1[] = {
 	KNOB_MIN_PARTIAL, KNOB_CPU_PARTIAL, KNOB_RATIO("100"), KNOB_DEFRAG, KNOBS_SIZING,
 };
@@ -46,17 +80,20 @@ static const struct alloc_knob knobs_6_1[] = {
 #define COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
 
 /* The functions every table shares. */
-#define PERCPU_COMMON                          \
+#define PERCPU_OPS                             \
 	.struct_size = sizeof(struct alloc_variant), \
 	.destroy = percpu_destroy,             \
 	.alloc = percpu_alloc,                 \
-	.flush_cpu = percpu_flush_cpu,         \
+	.free = percpu_free,                   \
 	.shrink = percpu_shrink,               \
 	.set_knob = percpu_set_knob,           \
 	.get_knob = percpu_get_knob,           \
 	.state = percpu_state,                 \
 	.check = percpu_check,                 \
 	.dump = percpu_dump
+#define PERCPU_COMMON                          \
+	PERCPU_OPS,                            \
+	.flush_cpu = percpu_flush_cpu
 #define PERCPU_BULK                            \
 	.alloc_bulk = percpu_alloc_bulk,       \
 	.free_bulk = percpu_free_bulk
@@ -72,17 +109,83 @@ static const struct alloc_knob knobs_6_1[] = {
 	}                                                                                       \
 	ALLOC_VARIANT(id)
 
+/* The steps of 5.15 .. 6.7, which most policies use. */
+#define PERCPU_STEPS                           \
+	.alloc_slow = percpu_alloc_slow,       \
+	.find_slab = percpu_find_slab,         \
+	.fetch = percpu_fetch,                 \
+	.deactivate = percpu_deactivate,       \
+	.unfreeze = percpu_unfreeze,           \
+	.free_slow = percpu_free_slow
+
+static const struct percpu_policy policy_slub_3_2 = {
+	.era = ALLOC_ERA_3_2,
+	.weight = PERCPU_WEIGHT_FREE,
+	.limit_in_objs = true,
+	.drain_above = true,
+	.freeze_partials = true,
+	.slowpath_per_try = true,
+	.count_pushes = true,
+	.keep_at_limit = true,
+	.clamp_min_partial = true,
+	.sort_by_inuse = true,
+	.skip_empty_nodes = true,
+	.defrag_default = 1000,
+	.alloc_slow = percpu_alloc_slow,
+	.find_slab = percpu_find_slab,
+	.fetch = percpu_fetch_3_2,
+	.deactivate = percpu_deactivate_3_2,
+	.unfreeze = percpu_unfreeze_3_2,
+	.free_slow = percpu_free_slow_3_2,
+};
+
+PERCPU_VARIANT(slub_3_2) = {
+	PERCPU_COMMON,
+	.name = "slub-3.2",
+	.era = "3.2",
+	.origin = "Linux v3.2 mm/slub.c",
+	.what = "first per-cpu partial lists, limited by an estimate of free objects",
+	.counters = counters_6_1,
+	.nr_counters = NR_COUNTERS_3_2,
+	.knobs = knobs_3_2,
+	.nr_knobs = COUNT_OF(knobs_3_2),
+	.create = create_slub_3_2,
+	.alloc_bulk = percpu_alloc_each,
+	.free_bulk = percpu_free_each,
+};
+
+static const struct percpu_policy policy_slub_5_15 = {
+	.era = ALLOC_ERA_5_15,
+	.weight = PERCPU_WEIGHT_FREE,
+	.limit_in_objs = true,
+	.drain_above = true,
+	.freeze_partials = true,
+	.count_first = true,
+	.clamp_min_partial = true,
+	.defrag_default = 1000,
+	PERCPU_STEPS,
+};
+
+PERCPU_VARIANT(slub_5_15) = {
+	PERCPU_COMMON,
+	PERCPU_BULK,
+	.name = "slub-5.15",
+	.era = "5.15",
+	.origin = "Linux v5.15 mm/slub.c",
+	.what = "per-cpu partial lists limited by an estimate of free objects",
+	.counters = counters_6_1,
+	.nr_counters = COUNT_OF(counters_6_1),
+	.knobs = knobs_3_2,
+	.nr_knobs = COUNT_OF(knobs_3_2),
+	.create = create_slub_5_15,
+};
+
 static const struct percpu_policy policy_slub_6_1 = {
 	.era = ALLOC_ERA_6_1,
 	.weight = PERCPU_WEIGHT_SLAB,
 	.freeze_partials = true,
 	.defrag_default = 1000,
-	.alloc_slow = percpu_alloc_slow,
-	.find_slab = percpu_find_slab,
-	.fetch = percpu_fetch,
-	.deactivate = percpu_deactivate,
-	.unfreeze = percpu_unfreeze,
-	.free_slow = percpu_free_slow,
+	PERCPU_STEPS,
 };
 
 PERCPU_VARIANT(slub_6_1) = {
@@ -97,5 +200,134 @@ PERCPU_VARIANT(slub_6_1) = {
 	.knobs = knobs_6_1,
 	.nr_knobs = COUNT_OF(knobs_6_1),
 	.create = create_slub_6_1,
-	.free = percpu_free,
+};
+
+static const struct percpu_policy policy_slub_6_12 = {
+	.era = ALLOC_ERA_6_12,
+	.weight = PERCPU_WEIGHT_SLAB,
+	.count_objs = true,
+	.defrag_default = 1000,
+	.alloc_slow = percpu_alloc_slow_6_12,
+	.find_slab = percpu_find_slab_6_12,
+	.fetch = percpu_fetch_6_12,
+	.deactivate = percpu_deactivate_6_12,
+	.unfreeze = percpu_unfreeze,
+	.free_slow = percpu_free_slow,
+};
+
+PERCPU_VARIANT(slub_6_12) = {
+	PERCPU_COMMON,
+	PERCPU_BULK,
+	.name = "slub-6.12",
+	.era = "6.8 .. 6.17",
+	.origin = "Linux v6.12 mm/slub.c",
+	.what = "as 6.1, slabs on per-cpu lists not frozen",
+	.counters = counters_6_1,
+	.nr_counters = COUNT_OF(counters_6_1),
+	.knobs = knobs_6_1,
+	.nr_knobs = COUNT_OF(knobs_6_1),
+	.create = create_slub_6_12,
+};
+
+static const struct percpu_policy policy_slub_6_1_halffull = {
+	.era = ALLOC_ERA_6_1,
+	.weight = PERCPU_WEIGHT_HALF,
+	.limit_in_objs = true,
+	.freeze_partials = true,
+	.defrag_default = 1000,
+	PERCPU_STEPS,
+};
+
+PERCPU_VARIANT(slub_6_1_halffull) = {
+	PERCPU_COMMON,
+	PERCPU_BULK,
+	.name = "slub-6.1-halffull",
+	.era = "2023",
+	.origin = "linux-mm 2023, object accounting RFC, patch 1",
+	.what = "6.1 with the per-cpu list limited in objects, half a slab counted for each",
+	.counters = counters_6_1,
+	.nr_counters = COUNT_OF(counters_6_1),
+	.knobs = knobs_6_1,
+	.nr_knobs = COUNT_OF(knobs_6_1),
+	.create = create_slub_6_1_halffull,
+};
+
+static const struct percpu_policy policy_slub_6_1_numalocal = {
+	.era = ALLOC_ERA_6_1,
+	.weight = PERCPU_WEIGHT_HALF,
+	.limit_in_objs = true,
+	.freeze_partials = true,
+	.defrag_default = 0,
+	.alloc_slow = percpu_alloc_slow,
+	.find_slab = percpu_find_slab_local,
+	.fetch = percpu_fetch,
+	.deactivate = percpu_deactivate,
+	.unfreeze = percpu_unfreeze,
+	.free_slow = percpu_free_slow,
+};
+
+PERCPU_VARIANT(slub_6_1_numalocal) = {
+	PERCPU_COMMON,
+	PERCPU_BULK,
+	.name = "slub-6.1-numalocal",
+	.era = "2023",
+	.origin = "linux-mm 2023, object accounting RFC, patches 1 and 2",
+	.what = "halffull, and a new local slab before slabs of other nodes",
+	.counters = counters_6_1,
+	.nr_counters = COUNT_OF(counters_6_1),
+	.knobs = knobs_numalocal,
+	.nr_knobs = COUNT_OF(knobs_numalocal),
+	.create = create_slub_6_1_numalocal,
+};
+
+static const struct percpu_policy policy_slub_6_1_minfree = {
+	.era = ALLOC_ERA_6_1,
+	.weight = PERCPU_WEIGHT_SLAB,
+	.freeze_partials = true,
+	.minfree = true,
+	.defrag_default = 1000,
+	PERCPU_STEPS,
+};
+
+PERCPU_VARIANT(slub_6_1_minfree) = {
+	PERCPU_COMMON,
+	PERCPU_BULK,
+	.name = "slub-6.1-minfree",
+	.era = "2011",
+	.origin = "linux-mm, December 2011, as a change to 6.1",
+	.what = "6.1 that takes only partial slabs with enough free objects",
+	.counters = counters_minfree,
+	.nr_counters = COUNT_OF(counters_minfree),
+	.knobs = knobs_minfree,
+	.nr_knobs = COUNT_OF(knobs_minfree),
+	.create = create_slub_6_1_minfree,
+};
+
+static const struct percpu_policy policy_slub_6_1_remotequeue = {
+	.era = ALLOC_ERA_6_1,
+	.weight = PERCPU_WEIGHT_SLAB,
+	.freeze_partials = true,
+	.queues = true,
+	.defrag_default = 1000,
+	.alloc_slow = percpu_remote_alloc_slow,
+	.find_slab = percpu_find_slab,
+	.fetch = percpu_fetch,
+	.deactivate = percpu_deactivate,
+	.unfreeze = percpu_unfreeze,
+	.free_slow = percpu_remote_free_slow,
+};
+
+PERCPU_VARIANT(slub_6_1_remotequeue) = {
+	PERCPU_OPS,
+	PERCPU_BULK,
+	.flush_cpu = percpu_remote_flush_cpu,
+	.name = "slub-6.1-remotequeue",
+	.era = "2011",
+	.origin = "linux-mm 2011 (idea); design of this project, numbers of SLQB",
+	.what = "6.1 with frees of other CPUs' objects queued and sent home in batches",
+	.counters = counters_remotequeue,
+	.nr_counters = COUNT_OF(counters_remotequeue),
+	.knobs = knobs_remotequeue,
+	.nr_knobs = COUNT_OF(knobs_remotequeue),
+	.create = create_slub_6_1_remotequeue,
 };
