@@ -146,12 +146,22 @@ static int run_rows(struct ordered *o, const struct tape_batch *b, uint32_t i, u
 	return rc;
 }
 
-/* One batch; 1 when the replay is over (--count-to reached). */
-static int run_batch(struct ordered *o, const struct tape_batch *b)
+/*
+ * One batch; 1 when the replay is over (--count-to reached).  @segment: the batch's rows are not
+ * in seq order and all belong to the windows of this event number; UINT64_MAX: split by seq.
+ */
+static int run_batch(struct ordered *o, const struct tape_batch *b, uint64_t segment)
 {
 	const uint64_t past = b->first_seq + b->events;
 	uint64_t seq = b->first_seq;
 	int rc = 0;
+
+	if (segment != UINT64_MAX) {
+		rc = ordered_window(o, segment);
+		if (rc < 0 || segment >= o->plan->to_seq)
+			return rc < 0 ? rc : 1;
+		return run_rows(o, b, 0, b->events);
+	}
 
 	while (seq < past && rc >= 0) {
 		uint64_t next;
@@ -159,7 +169,7 @@ static int run_batch(struct ordered *o, const struct tape_batch *b)
 		rc = ordered_window(o, seq);
 		if (rc < 0 || seq >= o->plan->to_seq)
 			return rc < 0 ? rc : 1;
-		next = ordered_next_window(o, seq);
+		next = replay_next_window(o->plan, seq);
 		if (next > past)
 			next = past;
 		rc = run_rows(o, b, (uint32_t)(seq - b->first_seq), (uint32_t)(next - b->first_seq));
@@ -174,19 +184,24 @@ static int run_lap(struct ordered *o, uint64_t done)
 	const struct replay_config *cfg = o->plan->cfg;
 	const struct tape_batch *b;
 	struct replay_stream *s;
-	int rc = replay_stream_open(o->plan, replay_place_columns(o), &s, o->reterr);
+	const bool times = o->next_tick_ts != UINT64_MAX || o->plan->totals.ops[TAPE_OP_FREE_RCU];
+	const uint32_t columns = replay_columns(o->plan, times) | replay_place_columns(o) |
+				 (cfg->strict ? 1u << TAPE_COL_OBJECT : 0); /* to name it */
+	int rc = replay_stream_open(o->plan, columns, &s, o->reterr);
 
 	if (rc < 0)
 		return rc;
+	o->reordered = replay_stream_segment(s) != UINT64_MAX;
 	while ((rc = replay_stream_next(s, &b, o->reterr)) > 0) {
 		uint64_t begin = now_ns();
 
-		rc = run_batch(o, b);
+		rc = run_batch(o, b, replay_stream_segment(s));
 		o->elapsed_ns += now_ns() - begin;
 		done += b->events;
 		if (cfg->progress)
 			cfg->progress(cfg->progress_ctx, done, o->plan->totals.events * o->laps);
-		o->last_ts = b->ts[b->events - 1];
+		if (b->valid & 1u << TAPE_COL_TS)
+			o->last_ts = b->ts[b->events - 1];
 		if (rc)
 			break;
 	}

@@ -76,6 +76,7 @@ struct ordered {
 	uint64_t nr_orphans, next_orphan;
 	uint64_t next_tick_ts, next_rcu_ts;    /* UINT64_MAX: none */
 	bool hooked;			       /* paths, placement or numbering: the slow loop */
+	bool reordered;			       /* slots of orphan frees are their numbers */
 	bool stop_changed;		       /* an operation set an earlier next_rcu_ts */
 	struct replay_paths *paths;
 	struct replay_place *place;
@@ -98,8 +99,6 @@ int ordered_cache_get(struct ordered *o, uint16_t id, struct ordered_cache **ret
 int ordered_slots_grow(struct ordered *o, uint32_t slot) TAPE_MUST_CHECK;
 /* Begin and end the counting windows that begin or end at event @seq. */
 int ordered_window(struct ordered *o, uint64_t seq) TAPE_MUST_CHECK;
-/* The next event number after @seq at which ordered_window() has work; UINT64_MAX: none. */
-uint64_t ordered_next_window(const struct ordered *o, uint64_t seq);
 /* Keep the counters of every cache as they are at the end of a lap. */
 int ordered_lap_end(struct ordered *o) TAPE_MUST_CHECK;
 int ordered_result(struct ordered *o, struct replay_result **ret_result) TAPE_MUST_CHECK;

@@ -19,7 +19,7 @@ static int impossible(struct ordered *o, const struct tape_batch *b, uint32_t i,
 	o->skipped++;
 	if (!o->plan->cfg->strict)
 		return 0;
-	if (b->object[i] != TAPE_NO_OBJECT)
+	if (b->valid & 1u << TAPE_COL_OBJECT && b->object[i] != TAPE_NO_OBJECT)
 		snprintf(object, sizeof(object), "%" PRIu64, b->object[i]);
 	return tape_err_set(o->reterr, -TAPE_E_DIVERGED, "event seq %" PRIu64 ", cpu %u, object %s: "
 			    "%s cannot be executed: %s", b->first_seq + i, b->cpu[i], object,
@@ -121,8 +121,11 @@ static void *take_object(struct ordered *o, const struct tape_batch *b, uint32_t
 
 	*ret_noop = false;
 	if (b->flags[i] & TAPE_F_ORPHAN) {
-		obj = o->next_orphan < o->nr_orphans ? o->orphan[o->next_orphan] : NULL;
-		o->next_orphan++;
+		uint64_t n = o->reordered ? b->slot[i] : o->next_orphan++;
+
+		obj = n < o->nr_orphans ? o->orphan[n] : NULL;
+		if (obj)
+			o->orphan[n] = NULL;
 	} else if (b->slot[i] < o->nr_slots && o->slot[b->slot[i]] &&
 		   o->slot_cache[b->slot[i]] == b->cache[i]) {
 		obj = o->slot[b->slot[i]];

@@ -227,17 +227,6 @@ void ordered_fini(struct ordered *o)
 	free(o->orphan);
 }
 
-uint64_t ordered_next_window(const struct ordered *o, uint64_t seq)
-{
-	const struct replay_plan *p = o->plan;
-	uint64_t next = p->to_seq > seq ? p->to_seq : UINT64_MAX;
-
-	for (size_t i = 0; i < p->nr_caches; i++)
-		if (p->caches[i].from_seq > seq && p->caches[i].from_seq < next)
-			next = p->caches[i].from_seq;
-	return next;
-}
-
 int ordered_window(struct ordered *o, uint64_t seq)
 {
 	int rc = 0;

@@ -59,5 +59,7 @@ int replay_check_knobs(const struct replay_plan *p, struct tape_err *reterr) TAP
 /* @text ("123ns" or a marker's first word) as the first event number of a window (window.c). */
 int replay_window_seq(struct tape *t, const char *text, uint64_t *ret_seq, struct tape_err *reterr)
 	TAPE_MUST_CHECK;
+/* The next event number after @seq at which a window begins or ends; UINT64_MAX: none. */
+uint64_t replay_next_window(const struct replay_plan *p, uint64_t seq);
 
 #endif

@@ -58,3 +58,13 @@ int replay_window_seq(struct tape *t, const char *text, uint64_t *ret_seq, struc
 	return tape_err_set(reterr, -TAPE_E_USAGE, "window bound %s: neither a time in ns nor the "
 			    "first word of one of the tape's %zu markers", text, nr);
 }
+
+uint64_t replay_next_window(const struct replay_plan *p, uint64_t seq)
+{
+	uint64_t next = p->to_seq > seq ? p->to_seq : UINT64_MAX;
+
+	for (size_t i = 0; i < p->nr_caches; i++)
+		if (p->caches[i].from_seq > seq && p->caches[i].from_seq < next)
+			next = p->caches[i].from_seq;
+	return next;
+}

@@ -98,7 +98,8 @@ int percpu_get_knob(const struct alloc_cache *c, const char *name, int64_t *ret_
 		*ret_value = (int64_t)p->min_partial;
 	else if (!strcmp(name, "cpu_partial"))
 		*ret_value = p->cpu_partial;
-	else if (!strcmp(name, "cpu_partial_slabs") && !p->policy->limit_in_objs)
+	else if (!strcmp(name, "cpu_partial_slabs") &&
+		 (!p->policy->limit_in_objs || p->policy->era >= ALLOC_ERA_6_1)) /* kept, unused */
 		*ret_value = p->cpu_partial_slabs;
 	else if (!strcmp(name, "remote_node_defrag_ratio"))
 		*ret_value = p->defrag_ratio / 10;
