@@ -46,10 +46,9 @@ static int scratch_init(struct tape_scratch *s)
 		if (!s->values[i])
 			return -ENOMEM;
 	}
-	s->row_of = malloc(sizeof(*s->row_of) * TAPE_WINDOW);
-	s->source = malloc(sizeof(*s->source) * TAPE_CHUNK_EVENTS);
+	s->row_of = malloc(sizeof(*s->row_of) * (TAPE_WINDOW + 1));
 	s->classes = malloc(TAPE_CHUNK_EVENTS);
-	if (!s->row_of || !s->source || !s->classes)
+	if (!s->row_of || !s->classes)
 		return -ENOMEM;
 	return tape_freeset_init(&s->free_slots, TAPE_SLOT_MODEL_LIMIT);
 }
@@ -59,7 +58,6 @@ static void scratch_fini(struct tape_scratch *s)
 	for (uint32_t i = 0; i < TAPE_STREAMS; i++)
 		free(s->values[i]);
 	free(s->row_of);
-	free(s->source);
 	free(s->classes);
 	tape_freeset_fini(&s->free_slots);
 }

@@ -155,10 +155,24 @@ void tape_batch_blank(struct tape_batch *b, enum tape_col col)
 	}
 }
 
+/* Two classes: no counters in memory and no branch, which would be mispredicted every second row. */
+static void merge_two(const uint64_t *first, const uint64_t *second, const uint8_t *classes,
+		      uint32_t nr, uint64_t *restrict values)
+{
+	for (uint32_t i = 0, taken = 0; i < nr; i++) {
+		uint64_t other = 0 - (uint64_t)(classes[i] != 0);
+		uint64_t a = first[taken], b = second[i - taken];
+
+		values[i] = a ^ ((a ^ b) & other);
+		taken += 1 + (uint32_t)other;
+	}
+}
+
 bool tape_rows_merge(struct tape_ints streams[TAPE_STREAMS], const uint8_t *classes, uint32_t nr,
 		     uint64_t *ret_values)
 {
-	uint64_t numbers[TAPE_STREAMS][TAPE_INTS_BLOCK];
+	/* one more: merge_two() looks one number ahead in both */
+	uint64_t numbers[TAPE_STREAMS][TAPE_INTS_BLOCK + 1];
 	uint32_t count[TAPE_STREAMS] = { 0 };
 
 	assert(nr <= TAPE_INTS_BLOCK);
@@ -169,19 +183,14 @@ bool tape_rows_merge(struct tape_ints streams[TAPE_STREAMS], const uint8_t *clas
 	}
 	count[2] = nr - count[0] - count[1];
 	for (uint32_t c = 0; c < TAPE_STREAMS; c++) {
-		if (streams[c].plain.nr == 0 && count[c])
+		if (count[c] > tape_ints_left(&streams[c]))
 			return false;
 		if (count[c])
 			tape_ints_next(&streams[c], numbers[c], count[c]);
+		numbers[c][count[c]] = 0;
 	}
-	if (!count[2]) { /* the usual two classes: no counters in memory, no branch */
-		for (uint32_t i = 0, first = 0; i < nr; i++) {
-			uint64_t a = numbers[0][first & (TAPE_INTS_BLOCK - 1)];
-			uint64_t f = numbers[1][(i - first) & (TAPE_INTS_BLOCK - 1)];
-
-			ret_values[i] = classes[i] ? f : a;
-			first += !classes[i];
-		}
+	if (!count[2]) {
+		merge_two(numbers[0], numbers[1], classes, nr, ret_values);
 		return true;
 	}
 	memset(count, 0, sizeof(count));

@@ -23,9 +23,8 @@
 struct tape_scratch {
 	uint64_t *values[TAPE_STREAMS];	       /* TAPE_CHUNK_EVENTS numbers each: streams to write */
 	struct tape_ints streams[TAPE_STREAMS]; /* streams being read */
-	uint32_t *row_of;   /* TAPE_WINDOW: row + 1 of the alloc of an object, 0 none */
-	uint32_t *source;   /* TAPE_CHUNK_EVENTS: row of the object's alloc (class TAPE_ROW_KNOWN) */
-	uint8_t *classes;   /* TAPE_CHUNK_EVENTS */
+	uint16_t *row_of; /* TAPE_WINDOW + 1: row + 1 of the alloc of an object, 0 none */
+	uint8_t *classes; /* TAPE_CHUNK_EVENTS */
 	struct tape_freeset free_slots; /* empty between two calls */
 	uint64_t contexts[TAPE_ADDRESS_CONTEXTS];
 	int32_t last_tid[TAPE_CPU_MAX];
@@ -91,7 +90,7 @@ extern const uint8_t tape_op_class[TAPE_OP_MAX];
 
 /*
  * The next @nr (<= TAPE_INTS_BLOCK) rows' numbers in row order: row i takes the next number of
- * streams[classes[i]].  @classes: below TAPE_STREAMS.  False when a stream has not enough.
+ * streams[classes[i]].  @classes: below TAPE_STREAMS.  False when a stream has too few numbers.
  */
 bool tape_rows_merge(struct tape_ints streams[TAPE_STREAMS], const uint8_t *classes, uint32_t nr,
 		     uint64_t *ret_values);

@@ -91,16 +91,19 @@ static bool object_decode_plain(struct tape_scratch *s, struct tape_cursor *in,
 	return tape_ints_done(&s->streams[0]);
 }
 
-static void streams_open(struct tape_scratch *s, struct tape_cursor *in, const uint8_t *classes,
-			 uint32_t rows)
+/* Open the streams of a column whose rows have the classes of their ops. */
+static void streams_open_by_op(struct tape_scratch *s, struct tape_cursor *in,
+			       const struct tape_batch *b)
 {
 	uint32_t nr[TAPE_STREAMS] = { 0 };
 
-	for (uint32_t i = 0; i < rows; i++) {
-		nr[0] += classes[i] == 0;
-		nr[1] += classes[i] == 1;
+	for (uint32_t i = 0; i < b->events; i++)
+		s->classes[i] = tape_op_class[b->op[i]];
+	for (uint32_t i = 0; i < b->events; i++) {
+		nr[0] += s->classes[i] == 0;
+		nr[1] += s->classes[i] == 1;
 	}
-	nr[2] = rows - nr[0] - nr[1];
+	nr[2] = b->events - nr[0] - nr[1];
 	for (uint32_t c = 0; c < TAPE_STREAMS; c++)
 		tape_ints_open(&s->streams[c], in, nr[c]);
 }
@@ -123,11 +126,13 @@ static bool object_rows(const uint8_t *classes, const uint64_t *value, uint32_t 
 
 	for (uint32_t i = 0; i < nr; i++) {
 		uint64_t fresh = next + tape_unzigzag(value[i]);
-		uint64_t aged = value[i] ? next - (value[i] - 1) : TAPE_NO_OBJECT;
+		uint64_t aged = (next - (value[i] - 1)) | (0 - (uint64_t)(value[i] == 0));
 		bool alloc = classes[i] == TAPE_ROW_ALLOC;
 
-		good &= alloc || value[i] <= next + 1;
-		object[i] = alloc ? fresh : aged;
+		uint64_t mask = 0 - (uint64_t)alloc;
+
+		good &= alloc | (value[i] <= next + 1);
+		object[i] = aged ^ ((aged ^ fresh) & mask);
 		next = max_u64(next, object[i] + 1);
 	}
 	*next_object = next;
@@ -146,13 +151,11 @@ bool tape_object_decode(struct tape_scratch *s, enum tape_col col, struct tape_c
 	next = tape_cursor_varint(in);
 	if (form != 1 || next > INT64_MAX)
 		return false;
-	for (uint32_t i = 0; i < b->events; i++)
-		s->classes[i] = tape_op_class[b->op[i]];
-	streams_open(s, in, s->classes, b->events);
+	streams_open_by_op(s, in, b);
 	for (uint32_t at = 0, nr; at < b->events; at += nr) {
 		nr = b->events - at < TAPE_INTS_BLOCK ? b->events - at : TAPE_INTS_BLOCK;
-		tape_rows_merge(s->streams, s->classes + at, nr, block);
-		if (!object_rows(s->classes + at, block, nr, b->object + at, &next))
+		if (!tape_rows_merge(s->streams, s->classes + at, nr, block) ||
+		    !object_rows(s->classes + at, block, nr, b->object + at, &next))
 			return false;
 	}
 	return streams_done(s);
@@ -160,89 +163,156 @@ bool tape_object_decode(struct tape_scratch *s, enum tape_col col, struct tape_c
 
 /* ---- rows by what a chunk knows of their object ---- */
 
+/*
+ * A row is an alloc; or its object is known, because an earlier row of the chunk (its source, the
+ * latest such row) allocated it; or neither.  A function of op and object alone, so encoder and
+ * decoder agree.
+ */
 enum { ROW_ALLOC = TAPE_ROW_ALLOC, ROW_KNOWN, ROW_UNKNOWN };
 
-/*
- * s->classes[i]: ROW_ALLOC; ROW_KNOWN when an earlier row of the chunk allocated the object
- * (s->source[i] is the latest such row); else ROW_UNKNOWN.  A function of op and object alone,
- * so encoder and decoder agree.
- */
-static void rows_classify(struct tape_scratch *s, const struct tape_batch *b)
+/* The rows of one block, classified in order. */
+struct block {
+	uint32_t at, nr;
+	uint8_t classes[TAPE_INTS_BLOCK];
+	uint16_t source[TAPE_INTS_BLOCK]; /* of known rows */
+	uint64_t values[TAPE_INTS_BLOCK];
+};
+
+/* Begin classifying; returns the id of row_of[0]. */
+static uint64_t rows_begin(struct tape_scratch *s, const struct tape_batch *b)
 {
-	uint64_t base = object_base(b);
-
 	memset(s->row_of, 0, sizeof(*s->row_of) * TAPE_WINDOW);
-	for (uint32_t i = 0; i < b->events; i++) {
-		uint64_t offset = b->object[i] - base;
-		bool inside = offset < TAPE_WINDOW && b->object[i] != TAPE_NO_OBJECT;
-		uint32_t *row = &s->row_of[inside ? offset : 0];
+	return object_base(b);
+}
 
-		if (tape_op_class[b->op[i]] == TAPE_ROW_ALLOC) {
-			s->classes[i] = ROW_ALLOC;
-			if (inside)
-				*row = i + 1;
-		} else {
-			s->classes[i] = inside && *row ? ROW_KNOWN : ROW_UNKNOWN;
-			s->source[i] = *row - 1;
-		}
+/* Classify the rows after those of @k; false at the end of the batch. */
+static bool rows_next(struct tape_scratch *s, const struct tape_batch *b, uint64_t base,
+		      struct block *restrict k)
+{
+	uint16_t *restrict row_of = s->row_of;
+
+	k->at += k->nr;
+	k->nr = b->events - k->at < TAPE_INTS_BLOCK ? b->events - k->at : TAPE_INTS_BLOCK;
+	for (uint32_t i = 0, row = k->at; i < k->nr; i++, row++) {
+		/* masks, no branch: the order of allocs and frees is random */
+		uint64_t object = b->object[row], offset = object - base;
+		uint32_t alloc = 0 - (uint32_t)(tape_op_class[b->op[row]] == TAPE_ROW_ALLOC);
+		uint32_t inside = (offset < TAPE_WINDOW) & (object != TAPE_NO_OBJECT);
+		uint16_t *of = &row_of[inside ? offset : TAPE_WINDOW];
+		uint32_t was = *of;
+
+		/* row 65535 + 1 wraps to "none": no row comes after it */
+		*of = (uint16_t)((was & ~alloc) | ((row + 1) & alloc));
+		k->source[i] = (uint16_t)(was - 1);
+		k->classes[i] = (uint8_t)((ROW_UNKNOWN - (inside & (was != 0))) & ~alloc);
 	}
+	return k->nr > 0;
+}
+
+/* Streams in the order alloc, known, unknown; before them how many rows are known. */
+static void streams_write(struct tape_scratch *s, const uint32_t nr[TAPE_STREAMS],
+			  struct tape_buf *out)
+{
+	tape_buf_varint(out, nr[ROW_KNOWN]);
+	for (uint32_t c = 0; c < TAPE_STREAMS; c++)
+		tape_ints_encode(s->values[c], nr[c], out);
+}
+
+static bool streams_open(struct tape_scratch *s, struct tape_cursor *in, const struct tape_batch *b)
+{
+	uint64_t known = tape_cursor_varint(in);
+	uint32_t allocs = 0;
+
+	for (uint32_t i = 0; i < b->events; i++)
+		allocs += tape_op_class[b->op[i]] == TAPE_ROW_ALLOC;
+	if (known > b->events - allocs)
+		return false;
+	tape_ints_open(&s->streams[ROW_ALLOC], in, allocs);
+	tape_ints_open(&s->streams[ROW_KNOWN], in, (uint32_t)known);
+	tape_ints_open(&s->streams[ROW_UNKNOWN], in, b->events - allocs - (uint32_t)known);
+	return true;
 }
 
 /* ---- slot: form 0 written out, form 1 allocs predicted ---- */
 
 struct slot_model {
 	struct tape_freeset *free; /* slots freed in this chunk and not taken again */
+	uint64_t next;		   /* smallest of them; when there is none UINT64_MAX */
 	uint64_t high;		   /* highest slot seen + 1 */
 	uint32_t last;		   /* last slot that was written out */
 };
 
 static uint32_t slot_predict(const struct slot_model *m)
 {
-	return m->free->members ? (uint32_t)tape_freeset_min(m->free) : (uint32_t)m->high;
+	return (uint32_t)(m->next != UINT64_MAX ? m->next : m->high);
 }
 
 static void slot_seen(struct slot_model *m, uint32_t slot)
 {
-	if (slot != TAPE_NO_SLOT)
-		m->high = max_u64(m->high, (uint64_t)slot + 1);
+	uint64_t above = slot == TAPE_NO_SLOT ? 0 : (uint64_t)slot + 1;
+
+	m->high = max_u64(m->high, above);
 }
 
 static void slot_freed(struct slot_model *m, uint32_t slot)
 {
 	slot_seen(m, slot);
-	if (slot < TAPE_SLOT_MODEL_LIMIT)
-		tape_freeset_add(m->free, slot);
+	if (slot >= TAPE_SLOT_MODEL_LIMIT)
+		return;
+	tape_freeset_add(m->free, slot);
+	m->next = slot < m->next ? slot : m->next;
 }
 
 static void slot_taken(struct slot_model *m, uint32_t slot)
 {
 	slot_seen(m, slot);
-	if (slot < TAPE_SLOT_MODEL_LIMIT)
-		tape_freeset_remove(m->free, slot);
+	if (slot >= TAPE_SLOT_MODEL_LIMIT)
+		return;
+	tape_freeset_remove(m->free, slot);
+	/* sought now, so that it is ready when the next alloc asks */
+	if (slot == m->next)
+		m->next = m->free->members ? tape_freeset_min(m->free) : UINT64_MAX;
 }
 
-/* The three streams of form 1; returns how many allocs had to be written out. */
-static uint32_t slot_predicted_streams(struct tape_scratch *s, const struct tape_batch *b,
-				       uint32_t nr[TAPE_STREAMS])
+/* The number of an alloc in form 1: 0 as predicted, else 1 + step from the last written one. */
+static uint64_t slot_alloc_number(struct slot_model *m, uint32_t slot)
 {
-	struct slot_model m = { .free = &s->free_slots };
+	uint64_t number = 0;
+
+	if (slot != slot_predict(m)) {
+		number = 1 + tape_zigzag((uint64_t)slot - m->last);
+		m->last = slot;
+	}
+	slot_taken(m, slot);
+	return number;
+}
+
+/* Fill the streams of form 1, or with @predict false of form 0; returns the allocs that were
+ * not predicted. */
+static uint32_t slot_streams(struct tape_scratch *s, const struct tape_batch *b, bool predict,
+			     uint32_t nr[TAPE_STREAMS])
+{
+	struct slot_model m = { .free = &s->free_slots, .next = UINT64_MAX };
+	uint64_t base = rows_begin(s, b);
+	struct block k = { 0 };
 	uint32_t missed = 0;
 
-	for (uint32_t i = 0; i < b->events; i++) {
-		uint32_t class = s->classes[i], slot = b->slot[i];
-		uint64_t value;
+	memset(nr, 0, sizeof(*nr) * TAPE_STREAMS);
+	while (rows_next(s, b, base, &k)) {
+		for (uint32_t i = 0, row = k.at; i < k.nr; i++, row++) {
+			uint32_t class = k.classes[i], slot = b->slot[row];
+			uint64_t number = (uint32_t)(slot + 1);
 
-		if (class == ROW_ALLOC) {
-			value = slot == slot_predict(&m) ? 0 : 1 + tape_zigzag((uint64_t)slot - m.last);
-			m.last = value ? slot : m.last;
-			missed += value != 0;
-			slot_taken(&m, slot);
-		} else {
-			value = (uint32_t)(class == ROW_KNOWN ? slot - b->slot[s->source[i]] : slot + 1);
-			if (tape_op_class[b->op[i]] == TAPE_ROW_FREE)
+			if (class == ROW_KNOWN)
+				number = (uint32_t)(slot - b->slot[k.source[i]]);
+			if (predict && class == ROW_ALLOC) {
+				number = slot_alloc_number(&m, slot);
+				missed += number != 0;
+			} else if (predict && tape_op_class[b->op[row]] == TAPE_ROW_FREE) {
 				slot_freed(&m, slot);
+			}
+			s->values[class][nr[class]++] = number;
 		}
-		s->values[class][nr[class]++] = value;
 	}
 	tape_freeset_clear(m.free);
 	return missed;
@@ -251,83 +321,65 @@ static uint32_t slot_predicted_streams(struct tape_scratch *s, const struct tape
 void tape_slot_encode(struct tape_scratch *s, enum tape_col col, const struct tape_batch *b,
 		      struct tape_buf *out)
 {
-	uint32_t nr[TAPE_STREAMS] = { 0 };
-	uint32_t missed;
-	bool predict;
+	uint32_t nr[TAPE_STREAMS], missed = slot_streams(s, b, true, nr);
+	bool predict = missed <= nr[ROW_ALLOC] / 2;
 
 	(void)col;
-	rows_classify(s, b);
-	missed = slot_predicted_streams(s, b, nr);
-	predict = missed <= nr[ROW_ALLOC] / 2;
-	tape_buf_u8(out, predict);
 	if (!predict)
-		for (uint32_t i = 0, a = 0; i < b->events; i++)
-			if (s->classes[i] == ROW_ALLOC)
-				s->values[ROW_ALLOC][a++] = (uint32_t)(b->slot[i] + 1);
-	for (uint32_t c = 0; c < TAPE_STREAMS; c++)
-		tape_ints_encode(s->values[c], nr[c], out);
+		slot_streams(s, b, false, nr);
+	tape_buf_u8(out, predict);
+	streams_write(s, nr, out);
 }
 
-/* Form 0; @value: numbers of rows [at, at + nr). */
-static void slot_rows_plain(struct tape_scratch *s, struct tape_batch *b, uint32_t at, uint32_t nr,
-			    const uint64_t *value)
+static uint32_t slot_alloc_decode(struct slot_model *m, uint64_t number)
 {
-	for (uint32_t i = at; i < at + nr; i++, value++)
-		b->slot[i] = (uint32_t)*value +
-			     (s->classes[i] == ROW_KNOWN ? b->slot[s->source[i]] : UINT32_MAX);
+	uint32_t slot = slot_predict(m);
+
+	if (number)
+		slot = m->last += (uint32_t)tape_unzigzag(number - 1);
+	slot_taken(m, slot);
+	return slot;
 }
 
-static void slot_rows_predicted(struct tape_scratch *s, struct tape_batch *b, uint32_t at,
-				uint32_t nr, const uint64_t *value, struct slot_model *m)
+static void slot_rows(struct slot_model *m, struct tape_batch *b, bool predict,
+		      const struct block *k)
 {
-	for (uint32_t i = at; i < at + nr; i++, value++) {
-		uint32_t slot;
-
-		if (s->classes[i] == ROW_ALLOC) {
-			if (*value)
-				slot = m->last += (uint32_t)tape_unzigzag(*value - 1);
-			else
-				slot = slot_predict(m);
-			slot_taken(m, slot);
-		} else {
-			slot = (uint32_t)*value +
-			       (s->classes[i] == ROW_KNOWN ? b->slot[s->source[i]] : UINT32_MAX);
-			if (tape_op_class[b->op[i]] == TAPE_ROW_FREE)
-				slot_freed(m, slot);
+	for (uint32_t i = 0, row = k->at; i < k->nr; i++, row++) {
+		if (predict && k->classes[i] == ROW_ALLOC) {
+			b->slot[row] = slot_alloc_decode(m, k->values[i]);
+			continue;
 		}
-		b->slot[i] = slot;
+		b->slot[row] = (uint32_t)k->values[i] +
+			       (k->classes[i] == ROW_KNOWN ? b->slot[k->source[i]] : UINT32_MAX);
+		if (predict && tape_op_class[b->op[row]] == TAPE_ROW_FREE)
+			slot_freed(m, b->slot[row]);
 	}
 }
 
 bool tape_slot_decode(struct tape_scratch *s, enum tape_col col, struct tape_cursor *in,
 		      struct tape_batch *b)
 {
-	struct slot_model m = { .free = &s->free_slots };
-	uint64_t block[TAPE_INTS_BLOCK];
+	struct slot_model m = { .free = &s->free_slots, .next = UINT64_MAX };
+	uint64_t base = rows_begin(s, b);
 	uint8_t form = tape_cursor_u8(in);
+	struct block k = { 0 };
+	bool good = form <= 1 && streams_open(s, in, b);
 
 	(void)col;
-	if (form > 1)
-		return false;
-	rows_classify(s, b);
-	streams_open(s, in, s->classes, b->events);
-	for (uint32_t at = 0, nr; at < b->events; at += nr) {
-		nr = b->events - at < TAPE_INTS_BLOCK ? b->events - at : TAPE_INTS_BLOCK;
-		tape_rows_merge(s->streams, s->classes + at, nr, block);
-		if (form)
-			slot_rows_predicted(s, b, at, nr, block, &m);
-		else
-			slot_rows_plain(s, b, at, nr, block);
+	while (good && rows_next(s, b, base, &k)) {
+		good = tape_rows_merge(s->streams, k.classes, k.nr, k.values);
+		if (good)
+			slot_rows(&m, b, form, &k);
 	}
 	tape_freeset_clear(m.free);
-	return streams_done(s);
+	return good && streams_done(s);
 }
 
 /* ---- address: difference to the last address of the same CPU and site ---- */
 
-static uint64_t *address_context(struct tape_scratch *s, const struct tape_batch *b, uint32_t i)
+static uint64_t *address_context(struct tape_scratch *s, uint32_t site, uint32_t cpu)
 {
-	uint32_t hash = b->site[i] * UINT32_C(0x9E3779B1) ^ b->cpu[i] * UINT32_C(0x85EBCA6B);
+	uint32_t hash = site * UINT32_C(0x9E3779B1) ^ cpu * UINT32_C(0x85EBCA6B);
 
 	return &s->contexts[(hash ^ hash >> 15) & (TAPE_ADDRESS_CONTEXTS - 1)];
 }
@@ -346,55 +398,62 @@ void tape_address_encode(struct tape_scratch *s, enum tape_col col, const struct
 			 struct tape_buf *out)
 {
 	uint32_t shift = address_shift(b), nr[TAPE_STREAMS] = { 0 };
-	uint64_t last = 0;
+	uint64_t last = 0, base = rows_begin(s, b);
+	struct block k = { 0 };
 
 	(void)col;
-	rows_classify(s, b);
 	memset(s->contexts, 0, sizeof(s->contexts));
-	for (uint32_t i = 0; i < b->events; i++) {
-		uint64_t address = b->address[i] >> shift, value;
-		uint64_t *context = address_context(s, b, i);
+	while (rows_next(s, b, base, &k)) {
+		for (uint32_t i = 0, row = k.at; i < k.nr; i++, row++) {
+			uint64_t address = b->address[row] >> shift, from;
+			uint64_t *context = address_context(s, b->site[row], b->cpu[row]);
 
-		if (s->classes[i] == ROW_KNOWN) {
-			value = tape_zigzag(address - (b->address[s->source[i]] >> shift));
-		} else {
-			value = tape_zigzag(address - (*context ? *context : last));
-			*context = last = address;
+			if (k.classes[i] == ROW_KNOWN) {
+				from = b->address[k.source[i]] >> shift;
+			} else {
+				from = *context ? *context : last;
+				*context = last = address;
+			}
+			s->values[k.classes[i]][nr[k.classes[i]]++] = tape_zigzag(address - from);
 		}
-		s->values[s->classes[i]][nr[s->classes[i]]++] = value;
 	}
 	tape_buf_u8(out, (uint8_t)shift);
-	for (uint32_t c = 0; c < TAPE_STREAMS; c++)
-		tape_ints_encode(s->values[c], nr[c], out);
+	streams_write(s, nr, out);
+}
+
+/* The addresses of @k's rows; returns the last one that was not a known row's. */
+static uint64_t address_rows(struct tape_scratch *s, struct tape_batch *b, uint32_t shift,
+			     const struct block *k, uint64_t last)
+{
+	for (uint32_t i = 0, row = k->at; i < k->nr; i++, row++) {
+		uint64_t *context = address_context(s, b->site[row], b->cpu[row]);
+		uint64_t address = tape_unzigzag(k->values[i]);
+
+		if (k->classes[i] == ROW_KNOWN) {
+			address += b->address[k->source[i]] >> shift;
+		} else {
+			address += *context ? *context : last;
+			*context = last = address;
+		}
+		b->address[row] = address << shift;
+	}
+	return last;
 }
 
 bool tape_address_decode(struct tape_scratch *s, enum tape_col col, struct tape_cursor *in,
 			 struct tape_batch *b)
 {
-	uint64_t block[TAPE_INTS_BLOCK], last = 0;
+	uint64_t last = 0, base = rows_begin(s, b);
 	uint8_t shift = tape_cursor_u8(in);
+	struct block k = { 0 };
+	bool good = shift <= 63 && streams_open(s, in, b);
 
 	(void)col;
-	if (shift > 63)
-		return false;
-	rows_classify(s, b);
 	memset(s->contexts, 0, sizeof(s->contexts));
-	streams_open(s, in, s->classes, b->events);
-	for (uint32_t at = 0, nr; at < b->events; at += nr) {
-		nr = b->events - at < TAPE_INTS_BLOCK ? b->events - at : TAPE_INTS_BLOCK;
-		tape_rows_merge(s->streams, s->classes + at, nr, block);
-		for (uint32_t j = 0; j < nr; j++) {
-			uint64_t *context = address_context(s, b, at + j);
-			uint64_t step = tape_unzigzag(block[j]), address;
-
-			if (s->classes[at + j] == ROW_KNOWN) {
-				address = step + (b->address[s->source[at + j]] >> shift);
-			} else {
-				address = step + (*context ? *context : last);
-				*context = last = address;
-			}
-			b->address[at + j] = address << shift;
-		}
+	while (good && rows_next(s, b, base, &k)) {
+		good = tape_rows_merge(s->streams, k.classes, k.nr, k.values);
+		if (good)
+			last = address_rows(s, b, shift, &k, last);
 	}
-	return streams_done(s);
+	return good && streams_done(s);
 }

@@ -53,6 +53,24 @@ void tape_split_encode(struct tape_scratch *s, enum tape_col col, const struct t
 	tape_ints_encode(s->values[1], nr[1], out);
 }
 
+/* Two streams of one number each, as gfp often is: true when the column was filled. */
+static bool split_constants(struct tape_scratch *s, enum tape_col col, struct tape_batch *b)
+{
+	uint64_t both[2], block[TAPE_INTS_BLOCK];
+
+	if (!tape_ints_constant(&s->streams[0], &both[0]) ||
+	    !tape_ints_constant(&s->streams[1], &both[1]))
+		return false;
+	for (uint32_t at = 0, nr; at < b->events; at += nr) {
+		nr = b->events - at < TAPE_INTS_BLOCK ? b->events - at : TAPE_INTS_BLOCK;
+		for (uint32_t i = 0; i < nr; i++)
+			block[i] = both[tape_op_class[b->op[at + i]] != TAPE_ROW_ALLOC];
+		if (!tape_column_store(b, col, at, nr, block))
+			return false;
+	}
+	return true;
+}
+
 bool tape_split_decode(struct tape_scratch *s, enum tape_col col, struct tape_cursor *in,
 		       struct tape_batch *b)
 {
@@ -62,12 +80,14 @@ bool tape_split_decode(struct tape_scratch *s, enum tape_col col, struct tape_cu
 
 	tape_ints_open(&s->streams[0], in, allocs_nr);
 	tape_ints_open(&s->streams[1], in, b->events - allocs_nr);
+	if (split_constants(s, col, b))
+		return true;
 	for (uint32_t at = 0, nr; at < b->events; at += nr) {
 		nr = b->events - at < TAPE_INTS_BLOCK ? b->events - at : TAPE_INTS_BLOCK;
 		for (uint32_t i = 0; i < nr; i++)
 			classes[i] = tape_op_class[b->op[at + i]] != TAPE_ROW_ALLOC;
-		tape_rows_merge(s->streams, classes, nr, block);
-		if (!tape_column_store(b, col, at, nr, block))
+		if (!tape_rows_merge(s->streams, classes, nr, block) ||
+		    !tape_column_store(b, col, at, nr, block))
 			return false;
 	}
 	return tape_ints_done(&s->streams[0]) && tape_ints_done(&s->streams[1]);
@@ -124,10 +144,10 @@ bool tape_ts_decode(struct tape_scratch *s, enum tape_col col, struct tape_curso
 	for (uint32_t at = 0, nr; at < b->events; at += nr) {
 		nr = b->events - at < TAPE_INTS_BLOCK ? b->events - at : TAPE_INTS_BLOCK;
 		tape_ints_next(&s->streams[0], block, nr);
-		for (uint32_t i = 0; i < nr; i++) {
-			ts += block[i] * unit;
-			b->ts[at + i] = ts;
-		}
+		for (uint32_t i = 0; unit != 1 && i < nr; i++)
+			block[i] *= unit;
+		for (uint32_t i = 0; i < nr; i++)
+			b->ts[at + i] = ts += block[i];
 	}
 	return tape_ints_done(&s->streams[0]);
 }

@@ -33,21 +33,12 @@ void tape_freeset_fini(struct tape_freeset *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Copy the old levels into the new ones and let the levels above say what is below them. */
-static void levels_move(struct tape_freeset *s, uint64_t *const fresh[], uint32_t levels)
-{
-	for (uint32_t l = 0; l < s->levels; l++)
-		memcpy(fresh[l], s->level[l], sizeof(uint64_t) * level_words(s->levels, l));
-	for (uint32_t l = s->levels; l < levels; l++)
-		fresh[l][0] = s->members ? 1 : 0;
-}
-
 int tape_freeset_grow(struct tape_freeset *s, uint64_t capacity)
 {
 	uint32_t levels = levels_for(capacity);
 	uint64_t *fresh[TAPE_FREESET_LEVELS] = { NULL };
 
-	if (levels <= s->levels)
+	if (levels <= s->levels_max)
 		return 0;
 	for (uint32_t l = 0; l < levels; l++) {
 		/* calloc'ed, so words never touched cost address space only */
@@ -58,12 +49,14 @@ int tape_freeset_grow(struct tape_freeset *s, uint64_t capacity)
 			return -ENOMEM;
 		}
 	}
-	levels_move(s, fresh, levels);
+	for (uint32_t l = 0; l < s->levels_max; l++)
+		memcpy(fresh[l], s->level[l], sizeof(uint64_t) * level_words(s->levels_max, l));
 	for (uint32_t l = 0; l < levels; l++) {
 		free(s->level[l]);
 		s->level[l] = fresh[l];
 	}
-	s->levels = levels;
+	s->levels = s->levels ? s->levels : 1;
+	s->levels_max = levels;
 	s->capacity = UINT64_C(1) << (6 * levels);
 	return 0;
 }

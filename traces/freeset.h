@@ -10,7 +10,11 @@
  *	level 1  [....][....][.1..][....]
  *	level 0  the members
  *
- * Invariant: bit i of level[l + 1] == (level[l][i] != 0); members == bits set in level 0.
+ * Only as many levels are looked at as the largest number needs, so a large capacity costs
+ * address space and nothing else.
+ *
+ * Invariant: bit i of level[l + 1] == (level[l][i] != 0) for l + 1 < levels; members == bits
+ * set in level 0.
  */
 #ifndef SLABTAPE_TRACES_FREESET_H
 #define SLABTAPE_TRACES_FREESET_H
@@ -25,8 +29,9 @@
 
 struct tape_freeset {
 	uint64_t *level[TAPE_FREESET_LEVELS];
-	uint32_t levels;   /* in use, >= 1 */
-	uint64_t capacity; /* numbers below this can be members: 64 to the power of levels */
+	uint32_t levels;   /* in use, >= 1: enough for every number added so far */
+	uint32_t levels_max;
+	uint64_t capacity; /* numbers below this can be members: 64 to the power of levels_max */
 	uint64_t members;
 };
 
@@ -46,6 +51,10 @@ static inline bool tape_freeset_has(const struct tape_freeset *s, uint64_t numbe
 static inline void tape_freeset_add(struct tape_freeset *s, uint64_t number)
 {
 	assert(number < s->capacity);
+	while (number >> (6 * s->levels)) {
+		s->level[s->levels][0] = s->members != 0;
+		s->levels++;
+	}
 	if (tape_freeset_has(s, number))
 		return;
 	s->members++;

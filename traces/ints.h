@@ -19,6 +19,7 @@
 
 #define TAPE_INTS_BLOCK 512u /* most numbers tape_ints_next() gives at once */
 #define TAPE_INTS_DICT 256u  /* most dictionary entries */
+#define TAPE_INTS_NR_MAX 65536u /* most numbers of a stream that is written */
 
 enum tape_ints_form { TAPE_INTS_PLANES = 0, TAPE_INTS_DICT_FORM, TAPE_INTS_RUNS, TAPE_INTS_MAX };
 
@@ -41,6 +42,7 @@ struct tape_ints {
 	struct tape_ints_plain lengths;
 	uint64_t run_value;
 	uint64_t run_left; /* numbers left in the current run */
+	uint32_t left;	   /* numbers not yet read */
 	uint64_t values[64], counts[64];
 	uint32_t fetched, used; /* of values and counts; used <= fetched <= 64 */
 	bool runs;
@@ -59,11 +61,17 @@ void tape_ints_open(struct tape_ints *s, struct tape_cursor *in, uint32_t nr);
  */
 void tape_ints_next(struct tape_ints *s, uint64_t *ret_values, uint32_t nr);
 
+/* Numbers not yet read. */
+static inline uint32_t tape_ints_left(const struct tape_ints *s)
+{
+	return s->left;
+}
+
 /* True when every number was read and nothing was malformed. */
 bool tape_ints_done(const struct tape_ints *s);
 
-/* True when every number of the stream is @value and that is cheap to see (asked before the
- * first tape_ints_next()). */
-bool tape_ints_all(const struct tape_ints *s, uint64_t value);
+/* True, with the value, when all numbers of an unread stream are equal and that is cheap to see
+ * (a stream without numbers counts, as 0). */
+bool tape_ints_constant(const struct tape_ints *s, uint64_t *ret_value);
 
 #endif

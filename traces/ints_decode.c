@@ -64,13 +64,22 @@ static void dict_open(struct tape_ints_plain *p, struct tape_cursor *in, uint32_
 	p->packed = tape_cursor_take(in, ((size_t)nr * bits + 7) / 8);
 }
 
-/* Unpack the indices [at, at + nr) to bytes; at is a multiple of 8 or bits is 8. */
+/* Unpack the indices [at, at + nr) to bytes.  Whole bytes first: @index has room for 7 more. */
 static void indices_unpack(const struct tape_ints_plain *p, uint8_t *restrict index, uint32_t nr)
 {
-	uint32_t bits = p->bits, mask = (1u << bits) - 1;
+	uint32_t bits = p->bits, mask = (1u << bits) - 1, i = 0;
+	uint32_t begin = p->at * bits;
 
-	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t bit = (p->at + i) * bits;
+	if (!(begin & 7)) {
+		const uint8_t *from = p->packed + (begin >> 3);
+		uint32_t bytes = nr * bits / 8;
+
+		for (uint32_t b = 0; b < bytes; b++)
+			for (uint32_t shift = 0; shift < 8; shift += bits)
+				index[i++] = (uint8_t)(from[b] >> shift & mask);
+	}
+	for (; i < nr; i++) {
+		uint32_t bit = begin + i * bits;
 
 		index[i] = (uint8_t)(p->packed[bit >> 3] >> (bit & 7) & mask);
 	}
@@ -136,6 +145,7 @@ void tape_ints_open(struct tape_ints *s, struct tape_cursor *in, uint32_t nr)
 	s->runs = form == TAPE_INTS_RUNS;
 	s->bad = false;
 	s->run_left = 0;
+	s->left = nr;
 	s->fetched = s->used = 0;
 	if (s->runs) {
 		uint64_t runs = tape_cursor_varint(in);
@@ -196,7 +206,8 @@ static void runs_next(struct tape_ints *s, uint64_t *values, uint32_t nr)
 
 void tape_ints_next(struct tape_ints *s, uint64_t *ret_values, uint32_t nr)
 {
-	assert(nr <= TAPE_INTS_BLOCK);
+	assert(nr <= TAPE_INTS_BLOCK && nr <= s->left);
+	s->left -= nr;
 	if (s->runs)
 		runs_next(s, ret_values, nr);
 	else if (!plain_next(&s->plain, ret_values, nr))
@@ -205,16 +216,19 @@ void tape_ints_next(struct tape_ints *s, uint64_t *ret_values, uint32_t nr)
 
 bool tape_ints_done(const struct tape_ints *s)
 {
-	if (s->bad || s->plain.at != s->plain.nr)
+	if (s->bad || s->left || s->plain.at != s->plain.nr)
 		return false;
 	return !s->runs || (s->run_left == 0 && s->used == s->fetched);
 }
 
-bool tape_ints_all(const struct tape_ints *s, uint64_t value)
+bool tape_ints_constant(const struct tape_ints *s, uint64_t *ret_value)
 {
 	if (s->runs || s->bad)
 		return false;
-	if (s->plain.form == TAPE_INTS_DICT_FORM)
-		return s->plain.bits == 0 && s->plain.entries && s->plain.dict[0] == value;
-	return s->plain.planes == 0 && value == 0;
+	if (s->plain.form == TAPE_INTS_DICT_FORM) {
+		*ret_value = s->plain.entries ? s->plain.dict[0] : 0;
+		return s->plain.bits == 0;
+	}
+	*ret_value = 0;
+	return s->plain.planes == 0;
 }

@@ -11,6 +11,7 @@ struct survey {
 	uint32_t entries; /* distinct numbers; TAPE_INTS_DICT + 1: more than a dictionary holds */
 	uint64_t dict[TAPE_INTS_DICT];
 	uint16_t slots[HASH_SLOTS]; /* index in dict + 1, 0 empty */
+	uint8_t index[TAPE_INTS_NR_MAX]; /* of every number, as long as entries fits */
 };
 
 static uint32_t hash_slot(uint64_t value)
@@ -35,26 +36,38 @@ static uint32_t dict_index(struct survey *s, uint64_t value)
 	return s->entries - 1;
 }
 
-static void survey_take(struct survey *s, const uint64_t *values, uint32_t nr)
+/* Give every number its dictionary index; gives up at the first that finds no room. */
+static void survey_dict(struct survey *s, const uint64_t *values, uint32_t nr)
 {
-	uint64_t bits = 0, last;
-	uint32_t runs = nr > 0;
+	uint64_t last = nr ? ~values[0] : 0;
+	uint32_t index = 0;
 
-	memset(s, 0, offsetof(struct survey, dict));
-	memset(s->slots, 0, sizeof(s->slots));
-	for (uint32_t i = 0; i < nr; i++)
-		bits |= values[i];
-	for (uint32_t i = 1; i < nr; i++)
-		runs += values[i] != values[i - 1];
-	s->all_bits = bits;
-	s->runs = runs;
-	last = nr ? ~values[0] : 0;
-	for (uint32_t i = 0; i < nr && s->entries <= TAPE_INTS_DICT; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		if (values[i] != last)
-			dict_index(s, values[i]);
+			index = dict_index(s, values[i]);
+		if (s->entries > TAPE_INTS_DICT)
+			return;
+		s->index[i] = (uint8_t)index;
 		last = values[i];
 	}
-	assert(s->runs <= nr && s->entries <= s->runs);
+}
+
+static void survey_take(struct survey *s, const uint64_t *values, uint32_t nr)
+{
+	uint64_t bits = nr ? values[0] : 0;
+	uint64_t runs = nr > 0;
+
+	assert(nr <= TAPE_INTS_NR_MAX);
+	memset(s->slots, 0, sizeof(s->slots));
+	for (uint32_t i = 1; i < nr; i++) {
+		bits |= values[i];
+		runs += values[i] != values[i - 1];
+	}
+	s->all_bits = bits;
+	s->runs = (uint32_t)runs;
+	s->entries = 0;
+	survey_dict(s, values, nr);
+	assert(s->runs <= nr && (s->entries <= s->runs || s->entries > TAPE_INTS_DICT));
 }
 
 static uint32_t mask_planes(uint64_t all_bits, uint8_t *ret_mask)
@@ -92,26 +105,25 @@ static void planes_write(const uint64_t *values, uint32_t nr, uint8_t mask, stru
 	tape_buf_cut(out);
 }
 
-static void indices_pack(struct survey *s, const uint64_t *values, uint32_t nr, uint32_t bits,
-			 uint8_t *at)
+static void indices_pack(const uint8_t *restrict index, uint32_t nr, uint32_t bits,
+			 uint8_t *restrict at)
 {
-	uint32_t per_byte = bits ? 8 / bits : 0;
+	uint32_t per_byte = 8 / bits, whole = nr / per_byte * per_byte;
 
-	if (bits == 8) {
-		for (uint32_t i = 0; i < nr; i++)
-			at[i] = (uint8_t)dict_index(s, values[i]);
-		return;
-	}
-	for (uint32_t i = 0; i < nr; i += per_byte) {
+	for (uint32_t i = 0; i < whole; i += per_byte) {
 		uint32_t byte = 0;
 
-		for (uint32_t j = 0; j < per_byte && i + j < nr; j++)
-			byte |= dict_index(s, values[i + j]) << (j * bits);
+		for (uint32_t j = 0; j < per_byte; j++)
+			byte |= (uint32_t)index[i + j] << (j * bits);
 		*at++ = (uint8_t)byte;
 	}
+	if (whole < nr)
+		*at = 0;
+	for (uint32_t i = whole; i < nr; i++)
+		*at |= (uint8_t)(index[i] << ((i - whole) * bits));
 }
 
-static void dict_write(struct survey *s, const uint64_t *values, uint32_t nr, struct tape_buf *out)
+static void dict_write(const struct survey *s, uint32_t nr, struct tape_buf *out)
 {
 	uint32_t bits = dict_bits(s->entries);
 	uint64_t entry_bits = 0;
@@ -129,12 +141,13 @@ static void dict_write(struct survey *s, const uint64_t *values, uint32_t nr, st
 		return;
 	at = tape_buf_add(out, ((size_t)nr * bits + 7) / 8);
 	if (at)
-		indices_pack(s, values, nr, bits, at);
+		indices_pack(s->index, nr, bits, at);
 	tape_buf_cut(out);
 }
 
 /* PLANES or DICT, whichever the survey makes smaller. */
-static void plain_write(struct survey *s, const uint64_t *values, uint32_t nr, struct tape_buf *out)
+static void plain_write(const struct survey *s, const uint64_t *values, uint32_t nr,
+			struct tape_buf *out)
 {
 	uint8_t mask;
 	size_t planes_bytes = (size_t)mask_planes(s->all_bits, &mask) * nr;
@@ -143,7 +156,7 @@ static void plain_write(struct survey *s, const uint64_t *values, uint32_t nr, s
 		size_t dict_bytes = ((size_t)nr * dict_bits(s->entries) + 7) / 8;
 
 		if (dict_bytes + s->entries < planes_bytes || !planes_bytes) {
-			dict_write(s, values, nr, out);
+			dict_write(s, nr, out);
 			return;
 		}
 	}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Simulation core: virtual CPUs in virtual time, exact FIFO locks, cache lines with a place.
+ *
+ * Each virtual CPU runs ordinary code on a fiber and has a clock of its own.  Local work only
+ * moves that clock.  Before every access to something shared the code calls sim_yield(): it
+ * returns when no other runnable CPU has a smaller (time, cpu).  So accesses happen in order of
+ * virtual time, ties by CPU number, and one run is the same on every machine.
+ *
+ *	lock held by A          B asks at t=90        A releases at t=130
+ *	|------ A ------|       |...... waits ......|-- hand-over --|------ B ------|
+ *
+ * Times are integers in picoseconds, so that no rounding depends on the compiler.
+ * One struct sim runs on one host thread.
+ */
+#ifndef SLABTAPE_REPLAY_SIM_CORE_H
+#define SLABTAPE_REPLAY_SIM_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SIM_PS_PER_NS 1000ull
+#define SIM_NEVER UINT64_MAX
+
+/* What moving a cache line or a lock between CPUs costs, by distance. */
+struct sim_costs {
+	uint64_t line_local_ps;	     /* the line is already this CPU's */
+	uint64_t line_same_node_ps;  /* another CPU of the node wrote it last */
+	uint64_t line_other_node_ps; /* a CPU of another node wrote it last */
+	uint64_t atomic_ps;	     /* a locked instruction on a line that is here */
+	uint64_t handover_same_node_ps;	 /* a waiting CPU gets the lock from its holder */
+	uint64_t handover_other_node_ps;
+};
+
+struct sim;
+struct sim_lock;
+
+/* Statistics of one lock; times in ps. */
+struct sim_lock_stats {
+	uint64_t acquisitions, contended, try_failed;
+	uint64_t wait_ps, hold_ps, max_wait_ps;
+	uint32_t max_queue;
+	uint64_t handover_same_node, handover_other_node;
+};
+
+/* @cpu_node: @cpus entries, borrowed while the sim lives.  NULL when out of memory. */
+struct sim *sim_create(uint32_t cpus, const uint16_t *cpu_node, const struct sim_costs *costs);
+void sim_destroy(struct sim *s); /* locks too; NULL is accepted */
+
+/* Virtual CPU @cpu runs @fn(@arg, @cpu) from time @start_ps on.  0 or -ENOMEM. */
+int sim_spawn(struct sim *s, uint32_t cpu, uint64_t start_ps, void (*fn)(void *arg, uint32_t cpu),
+	      void *arg) TAPE_MUST_CHECK;
+
+/*
+ * Run until every virtual CPU has returned.  -TAPE_E_INVARIANT when the rest wait for one another
+ * (a deadlock; @reterr names the first CPU).
+ */
+int sim_run(struct sim *s, struct tape_err *reterr) TAPE_MUST_CHECK;
+
+/* Time of the last CPU to finish. */
+uint64_t sim_end_ps(const struct sim *s);
+
+/* ---- called on the fiber of virtual CPU @cpu ---- */
+
+uint64_t sim_now_ps(const struct sim *s, uint32_t cpu);
+/* Local work: moves this CPU's clock, lets nobody in. */
+void sim_work(struct sim *s, uint32_t cpu, uint64_t ps);
+/* Sleep until @until_ps (no effect when that is past). */
+void sim_sleep_until(struct sim *s, uint32_t cpu, uint64_t until_ps);
+/* Let every CPU with a smaller (time, cpu) go first. */
+void sim_yield(struct sim *s, uint32_t cpu);
+
+/*
+ * Access the cache line of @address: yields, then charges the cost of having it here.  A write
+ * makes the line this CPU's.  Lines are told apart by address / 64.
+ */
+void sim_line(struct sim *s, uint32_t cpu, const void *address, bool write);
+
+/* Stop until another CPU calls sim_wake(); returns the time waited. */
+uint64_t sim_block(struct sim *s, uint32_t cpu);
+/* @sleeper, which is in sim_block(), continues at max(its time, @at_ps). */
+void sim_wake(struct sim *s, uint32_t sleeper, uint64_t at_ps);
+
+/* ---- locks; any number, created when first needed ---- */
+
+struct sim_lock *sim_lock_create(struct sim *s); /* NULL: out of memory; owned by the sim */
+/* Returns the time waited. */
+uint64_t sim_lock_acquire(struct sim *s, uint32_t cpu, struct sim_lock *l);
+bool sim_lock_try(struct sim *s, uint32_t cpu, struct sim_lock *l);
+void sim_lock_release(struct sim *s, uint32_t cpu, struct sim_lock *l);
+const struct sim_lock_stats *sim_lock_stats(const struct sim_lock *l);
+
+#endif
