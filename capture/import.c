@@ -69,6 +69,8 @@ static int import_events(const struct import_job *job, struct tape_err *reterr)
 		return import_ops(in, job, reterr);
 	case CAPTURE_FORMAT_TRACEDAT:
 		return import_tracedat(in, job, reterr);
+	case CAPTURE_FORMAT_TEXT:
+		return import_text(in, job, reterr);
 	default:
 		return tape_err_set(reterr, -TAPE_E_FORMAT, "import (%s): is a tape already",
 				    job->source->events);

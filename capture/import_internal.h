@@ -27,6 +27,9 @@ int import_ops(struct capture_input *in, const struct import_job *job, struct ta
 int import_tracedat(struct capture_input *in, const struct import_job *job,
 		    struct tape_err *reterr) TAPE_MUST_CHECK;
 
+int import_text(struct capture_input *in, const struct import_job *job, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
+
 /* The recorded kernel's release, from the source itself; one given by hand stands. */
 int import_release(const struct import_job *job, const char *release, struct tape_err *reterr)
 	TAPE_MUST_CHECK;

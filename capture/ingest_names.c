@@ -143,7 +143,8 @@ int ingest_learn_page(struct ingest *ing, uint64_t address, uint16_t cache,
 	uint64_t *at;
 	bool is_new;
 
-	if (!ing->needs_guesses)
+	/* Addresses below the upper half are hashed pointers: they have no neighbours. */
+	if (!ing->needs_guesses || !(address >> 63))
 		return 0;
 	at = map64_at(&ing->pages, address >> INGEST_PAGE_SHIFT, &is_new);
 	if (!at)

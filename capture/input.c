@@ -28,6 +28,7 @@ struct capture_input {
 	int fd;
 	bool eof; /* no more bytes will come */
 	bool is_file;
+	bool line_cut; /* the last line had no newline */
 	struct capture_inflate *inflate; /* NULL: plain */
 	unsigned char *raw;
 	size_t raw_begin, raw_end;
@@ -239,9 +240,14 @@ void capture_input_progress(const struct capture_input *in, uint64_t *ret_done,
 	*ret_total = in->raw_total;
 }
 
-int capture_input_must_spool(const struct capture_input *in)
+bool capture_input_must_spool(const struct capture_input *in)
 {
 	return in->inflate || !in->is_file;
+}
+
+bool capture_input_line_cut(const struct capture_input *in)
+{
+	return in->line_cut;
 }
 
 int capture_input_peek(struct capture_input *in, size_t want, const char **ret_data,
@@ -284,7 +290,8 @@ int capture_input_line(struct capture_input *in, char **ret_line, size_t *ret_le
 	*ret_len = len;
 	in->line_offset = in->offset;
 	in->lineno++;
-	len += newline < in->text + in->end;
+	in->line_cut = newline == in->text + in->end;
+	len += !in->line_cut;
 	in->begin += len;
 	in->offset += len;
 	return 1;

@@ -8,6 +8,7 @@
 #ifndef SLABTAPE_CAPTURE_INPUT_H
 #define SLABTAPE_CAPTURE_INPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,9 @@ int capture_input_peek(struct capture_input *in, size_t want, const char **ret_d
 int capture_input_line(struct capture_input *in, char **ret_line, size_t *ret_len,
 		       struct tape_err *reterr) TAPE_MUST_CHECK;
 
+/* Whether the last line ended with the input instead of a newline. */
+bool capture_input_line_cut(const struct capture_input *in);
+
 /* Write everything that is left to @fd.  *ret_bytes: how much. */
 int capture_input_spool(struct capture_input *in, int fd, uint64_t *ret_bytes,
 			struct tape_err *reterr) TAPE_MUST_CHECK;
@@ -57,6 +61,6 @@ int capture_input_slurp(const char *path, size_t limit_bytes, char **ret_text, s
 			struct tape_err *reterr) TAPE_MUST_CHECK;
 
 /* Whether @in is compressed or a pipe, that is, whether its file cannot be mapped as it is. */
-int capture_input_must_spool(const struct capture_input *in);
+bool capture_input_must_spool(const struct capture_input *in);
 
 #endif
