@@ -2,7 +2,7 @@
 /*
  * The trace.dat container (trace-cmd, versions 6 and 7): where things stand in the file.
  *
- * Own reader instead of libtracecmd (docs/decisions/0006): every length is checked against the
+ * Own reader instead of libtracecmd (docs/decisions/0006-own-trace-dat-reader.md): every length is checked against the
  * file, errors name the offset, per-CPU data is decoded in place, and no library is needed.
  * Source of the layout: trace-cmd's manual pages trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5).
  *
