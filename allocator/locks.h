@@ -5,8 +5,8 @@
  * ALLOC_RANK_VARIANT  a variant's own cache-wide lock
  * ALLOC_RANK_CPU      a CPU's private state (only where another CPU may reach into it)
  * ALLOC_RANK_BARN     per cache and node: full and empty sheaf lists
- * ALLOC_RANK_NODE_LIST per cache and node: partial list links, nr_partial (list_lock)
  * ALLOC_RANK_SLAB     2.6.30 slab_lock
+ * ALLOC_RANK_NODE_LIST per cache and node: partial list links, nr_partial (list_lock)
  * ALLOC_RANK_LEAF     page provider
  *
  * 2.6.30 takes slab_lock before list_lock and inverts that with a trylock while scanning; a try
@@ -20,8 +20,8 @@
 
 #include "allocator/hooks.h"
 
-enum alloc_rank { ALLOC_RANK_VARIANT = 0, ALLOC_RANK_CPU, ALLOC_RANK_BARN, ALLOC_RANK_NODE_LIST,
-	ALLOC_RANK_SLAB, ALLOC_RANK_LEAF, ALLOC_RANK_MAX };
+enum alloc_rank { ALLOC_RANK_VARIANT = 0, ALLOC_RANK_CPU, ALLOC_RANK_BARN, ALLOC_RANK_SLAB,
+	ALLOC_RANK_NODE_LIST, ALLOC_RANK_LEAF, ALLOC_RANK_MAX };
 
 struct alloc_lock {
 	uint32_t held;		   /* 0 free; holder's CPU + 1.  Sync: atomic in the native build */

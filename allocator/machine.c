@@ -268,7 +268,7 @@ struct alloc_slab *alloc_slab_struct_get(struct alloc_machine *m)
 	enum { PER_BLOCK = 512 };
 	struct alloc_machine_private *p = m->private;
 	struct alloc_slab *s = p->spare_slabs, *array;
-	void *block;
+	void *block, *queue;
 
 	if (!s) {
 		/* Slab structs follow one line that links the blocks. */
@@ -286,7 +286,9 @@ struct alloc_slab *alloc_slab_struct_get(struct alloc_machine *m)
 		s = p->spare_slabs;
 	}
 	p->spare_slabs = s->owner;
+	queue = s->lock.sim; /* belongs to the engine and outlives the slab */
 	memset(s, 0, sizeof(*s));
+	s->lock.sim = queue;
 	return s;
 }
 

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "allocator/hooks.h"
+#include "allocator/locks.h"
 #include "allocator/variant.h"
 
 #define ALLOC_PAGE_SHIFT 12u
@@ -53,7 +54,17 @@ struct alloc_slab {
 	uint32_t flags;		     /* variant's own, e.g. "on the node partial list" */
 	uint32_t origin_cpu;	     /* variant's own */
 	void *owner;		     /* variant's own, e.g. the SLQB list */
+	struct alloc_lock lock;	     /* 2.6.30 slab_lock; unused by the others */
 };
+
+/* Make s->lock ready for use; the simulated engine's queue of the struct's former life stays. */
+static inline void alloc_slab_lock_init(struct alloc_slab *s)
+{
+	void *sim = s->lock.sim;
+
+	alloc_lock_init(&s->lock, s->cache, s->node, ALLOC_LOCK_SLAB, ALLOC_RANK_SLAB);
+	s->lock.sim = sim;
+}
 
 static inline struct alloc_slab *alloc_slab_from_link(struct alloc_link *l)
 {

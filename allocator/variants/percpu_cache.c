@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Creation, destruction and knobs of the caches with a cpu slab. */
 #include "allocator/variants/percpu.h"
-
-#include <errno.h>
-
-/* Bounds that kernels up to 5.15 put on what is written to min_partial. */
-enum { MIN_PARTIAL_LEAST = 5, MIN_PARTIAL_MOST = 10 };
+#include "allocator/variants/slub_common.h"
 
 /* The limits that follow from cpu_partial and the objects per slab of the preferred shape. */
 static void set_limits(struct percpu_cache *p)
@@ -26,15 +22,6 @@ static int write_cpu_partial(struct percpu_cache *p, uint32_t objs)
 	for (uint32_t cpu = 0; cpu < p->head.machine->cpus; cpu++)
 		p->head.variant->flush_cpu(&p->head, cpu);
 	return 0;
-}
-
-static uint64_t clamp_min_partial(const struct percpu_cache *p, uint64_t slabs)
-{
-	if (!p->policy->clamp_min_partial)
-		return slabs;
-	return slabs < MIN_PARTIAL_LEAST  ? MIN_PARTIAL_LEAST
-	       : slabs > MIN_PARTIAL_MOST ? MIN_PARTIAL_MOST
-					  : slabs;
 }
 
 /* The plain numbers among the knobs. */
@@ -58,18 +45,10 @@ static uint32_t *number_of(struct percpu_cache *p, const char *name)
 	return NULL;
 }
 
-static const struct alloc_knob *find_knob(const struct alloc_variant *v, const char *name)
-{
-	for (uint32_t i = 0; i < v->nr_knobs; i++)
-		if (!strcmp(v->knobs[i].name, name))
-			return &v->knobs[i];
-	return NULL;
-}
-
 int percpu_set_knob(struct alloc_cache *c, const char *name, int64_t value)
 {
 	struct percpu_cache *p = percpu_cache(c);
-	const struct alloc_knob *knob = find_knob(c->variant, name);
+	const struct alloc_knob *knob = slub_find_knob(c->variant, name);
 	uint32_t *number;
 
 	if (!knob)
@@ -77,7 +56,9 @@ int percpu_set_knob(struct alloc_cache *c, const char *name, int64_t value)
 	if (knob->at_create || value < knob->min || value > knob->max)
 		return -EINVAL;
 	if (!strcmp(name, "min_partial"))
-		p->min_partial = clamp_min_partial(p, (uint64_t)value);
+		p->min_partial = p->policy->clamp_min_partial
+					 ? slub_clamp_min_partial((uint64_t)value)
+					 : (uint64_t)value;
 	else if (!strcmp(name, "cpu_partial"))
 		return write_cpu_partial(p, (uint32_t)value);
 	else if (!strcmp(name, "remote_node_defrag_ratio"))
@@ -103,30 +84,10 @@ int percpu_get_knob(const struct alloc_cache *c, const char *name, int64_t *ret_
 		*ret_value = p->cpu_partial_slabs;
 	else if (!strcmp(name, "remote_node_defrag_ratio"))
 		*ret_value = p->defrag_ratio / 10;
-	else if (find_knob(c->variant, name) && (number = number_of(p, name)))
+	else if (slub_find_knob(c->variant, name) && (number = number_of(p, name)))
 		*ret_value = *number;
 	else
 		return -ENOENT;
-	return 0;
-}
-
-/* The knobs that decide the geometry; they are gone once the cache exists. */
-static int read_sizing(const struct alloc_variant *v, const struct alloc_cache_config *cfg,
-		       struct alloc_sizing *sz)
-{
-	for (size_t i = 0; i < cfg->nr_knobs; i++) {
-		const struct alloc_knob *knob = find_knob(v, cfg->knobs[i].name);
-		int64_t value = cfg->knobs[i].value;
-
-		if (!knob || value < knob->min || value > knob->max)
-			return -EINVAL;
-		if (!strcmp(knob->name, "slub_min_order"))
-			sz->min_order = (uint32_t)value;
-		else if (!strcmp(knob->name, "slub_max_order"))
-			sz->max_order = (uint32_t)value;
-		else if (!strcmp(knob->name, "slub_min_objects"))
-			sz->min_objects = (uint32_t)value;
-	}
 	return 0;
 }
 
@@ -134,7 +95,6 @@ static int set_defaults(struct percpu_cache *p, const struct alloc_cache_config 
 {
 	uint32_t size = p->head.geo.size, pages4 = 4 * ALLOC_PAGE_BYTES / size;
 	uint32_t pages64 = 64 * ALLOC_PAGE_BYTES / size;
-	int rc = 0;
 
 	p->min_partial = alloc_min_partial(p->policy->era, size);
 	p->cpu_partial = alloc_cpu_partial(p->policy->era, size);
@@ -146,10 +106,7 @@ static int set_defaults(struct percpu_cache *p, const struct alloc_cache_config 
 	p->queue_batch = p->queue_batch ? p->queue_batch : 1;
 	p->queue_high = 2 * p->queue_batch;
 	set_limits(p);
-	for (size_t i = 0; !rc && i < cfg->nr_knobs; i++)
-		if (!find_knob(p->head.variant, cfg->knobs[i].name)->at_create)
-			rc = percpu_set_knob(&p->head, cfg->knobs[i].name, cfg->knobs[i].value);
-	return rc;
+	return slub_apply_knobs(&p->head, cfg);
 }
 
 int percpu_create(const struct percpu_policy *policy, const struct alloc_variant *v,
@@ -159,7 +116,7 @@ int percpu_create(const struct percpu_policy *policy, const struct alloc_variant
 	struct alloc_sizing sz = ALLOC_SIZING_DEFAULT(m->cpus);
 	struct percpu_cache *p;
 	struct alloc_geometry geo;
-	int rc = read_sizing(v, cfg, &sz);
+	int rc = slub_read_sizing(v, cfg, &sz);
 
 	if (!rc)
 		rc = alloc_slub_geometry(policy->era, &sz, cfg->object_size, cfg->align, cfg->flags,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What can be seen of a cache from outside: sysfs values, invariants, the dump of the goldens. */
-#include "allocator/dump.h"
 #include "allocator/variants/percpu.h"
+#include "allocator/variants/slub_common.h"
 
 void percpu_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state)
 {
@@ -35,28 +35,6 @@ static int broken(char *why, size_t why_bytes, const struct alloc_slab *s, uint3
 	return -1;
 }
 
-/* The CPU's slab: frozen, its two lists disjoint parts of the slab. */
-static int check_cpu_slab(const struct percpu_cache *p, uint32_t cpu, char *why, size_t why_bytes)
-{
-	const struct percpu_cpu *pc = &p->cpus[cpu];
-	const struct alloc_slab *s = pc->slab;
-
-	if (!s && pc->freelist) {
-		snprintf(why, why_bytes, "cpu %u has objects and no slab", cpu);
-		return -1;
-	}
-	if (!s)
-		return 0;
-	if (s->state != ALLOC_STATE_CPU || !s->word.frozen || s->flags & ALLOC_SLAB_LISTED)
-		return broken(why, why_bytes, s, cpu, "is the cpu slab and not in its state");
-	if (alloc_freelist_length(&p->head, pc->freelist, s->word.objects) > s->word.inuse)
-		return broken(why, why_bytes, s, cpu, "more objects on the CPU than in use");
-	for (const void *o = pc->freelist; o; o = alloc_free_next(&p->head, o))
-		if (alloc_obj_slab(p->head.machine, o) != s)
-			return broken(why, why_bytes, s, cpu, "an object of another slab on the CPU");
-	return alloc_slab_check(&p->head, s, why, why_bytes);
-}
-
 static int check_cpu_partial(const struct percpu_cache *p, uint32_t cpu, uint64_t *ret_slabs,
 			     char *why, size_t why_bytes)
 {
@@ -71,53 +49,6 @@ static int check_cpu_partial(const struct percpu_cache *p, uint32_t cpu, uint64_
 		if (alloc_slab_check(&p->head, s, why, why_bytes) < 0)
 			return -1;
 		++*ret_slabs;
-	}
-	return 0;
-}
-
-struct census {
-	const struct percpu_cache *cache;
-	uint64_t states[ALLOC_STATE_MAX], slabs, objects;
-	const struct alloc_slab *bad;
-};
-
-static void count_slab(void *ctx, struct alloc_slab *s)
-{
-	struct census *n = ctx;
-
-	n->states[s->state]++;
-	n->slabs++;
-	n->objects += s->word.objects;
-	if (s->state == ALLOC_STATE_FULL &&
-	    (s->word.freelist || s->word.frozen || s->word.inuse != s->word.objects))
-		n->bad = s;
-	if ((s->state == ALLOC_STATE_EMPTY && s->word.inuse) || s->state == ALLOC_STATE_NONE)
-		n->bad = s;
-}
-
-/* Every slab is where its state says, and none is lost. */
-static int check_census(const struct percpu_cache *p, uint64_t cpu_slabs, uint64_t cpu_partial,
-			char *why, size_t why_bytes)
-{
-	struct census n = { .cache = p };
-	struct alloc_cache_state st = { 0 };
-
-	alloc_slabs_each(&p->head, count_slab, &n);
-	alloc_nodes_state(&p->head, p->nodes, &st);
-	if (n.bad)
-		return broken(why, why_bytes, n.bad, 0, "state and count disagree");
-	if (n.slabs != st.slabs || n.objects != st.total_objects ||
-	    n.states[ALLOC_STATE_CPU] != cpu_slabs ||
-	    n.states[ALLOC_STATE_CPU_PARTIAL] != cpu_partial ||
-	    n.states[ALLOC_STATE_PARTIAL] + n.states[ALLOC_STATE_EMPTY] != st.partial) {
-		snprintf(why, why_bytes,
-			 "%llu slabs live, nodes say %llu; %llu of %llu cpu, %llu of %llu cpu_partial",
-			 (unsigned long long)n.slabs, (unsigned long long)st.slabs,
-			 (unsigned long long)cpu_slabs,
-			 (unsigned long long)n.states[ALLOC_STATE_CPU],
-			 (unsigned long long)cpu_partial,
-			 (unsigned long long)n.states[ALLOC_STATE_CPU_PARTIAL]);
-		return -1;
 	}
 	return 0;
 }
@@ -142,37 +73,16 @@ int percpu_check(const struct alloc_cache *c, char *why, size_t why_bytes)
 		if (alloc_node_check(c, &p->nodes[i], why, why_bytes) < 0)
 			return -1;
 	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
-		if (check_cpu_slab(p, cpu, why, why_bytes) < 0 ||
+		const struct percpu_cpu *pc = &p->cpus[cpu];
+
+		if (slub_check_cpu_slab(c, cpu, pc->slab, pc->freelist, why, why_bytes) < 0 ||
 		    check_cpu_partial(p, cpu, &cpu_partial, why, why_bytes) < 0)
 			return -1;
 		if (p->queues && check_queue(p, cpu, why, why_bytes) < 0)
 			return -1;
-		cpu_slabs += p->cpus[cpu].slab != NULL;
+		cpu_slabs += pc->slab != NULL;
 	}
-	return check_census(p, cpu_slabs, cpu_partial, why, why_bytes);
-}
-
-static void dump_list(const struct alloc_cache *c, struct alloc_dump *d, const char *key,
-		      const struct alloc_slab *s, const void *list)
-{
-	d->array_begin(d->ctx, key);
-	for (; list; list = alloc_free_next(c, list))
-		d->number(d->ctx, NULL, alloc_obj_index(c, s, list));
-	d->end(d->ctx);
-}
-
-/* The keys every slab has; the caller adds its own and ends the object. */
-static void dump_slab_begin(const struct alloc_cache *c, struct alloc_dump *d, const char *key,
-			    const struct alloc_slab *s, bool full)
-{
-	d->object_begin(d->ctx, key);
-	d->slab(d->ctx, "slab", s);
-	d->number(d->ctx, "node", s->node);
-	d->number(d->ctx, "inuse", s->word.inuse);
-	d->number(d->ctx, "objects", s->word.objects);
-	d->number(d->ctx, "frozen", s->word.frozen);
-	if (full)
-		dump_list(c, d, "free", s, s->word.freelist);
+	return slub_check_census(c, p->nodes, cpu_slabs, cpu_partial, why, why_bytes);
 }
 
 static void dump_cpu(const struct percpu_cache *p, struct alloc_dump *d, uint32_t cpu, bool full)
@@ -183,16 +93,12 @@ static void dump_cpu(const struct percpu_cache *p, struct alloc_dump *d, uint32_
 
 	snprintf(key, sizeof(key), "%u", cpu);
 	d->object_begin(d->ctx, key);
-	if (pc->slab) {
-		dump_slab_begin(c, d, "slab", pc->slab, full);
-		if (full)
-			dump_list(c, d, "cpu_free", pc->slab, pc->freelist);
-		d->end(d->ctx);
-	}
+	if (pc->slab)
+		slub_dump_cpu_slab(c, d, pc->slab, pc->freelist, full);
 	if (pc->partial)
 		d->array_begin(d->ctx, "partial");
 	for (const struct alloc_slab *s = pc->partial; s; s = percpu_next(s)) {
-		dump_slab_begin(c, d, NULL, s, full);
+		slub_dump_slab_begin(c, d, NULL, s, full);
 		d->number(d->ctx, "count", s->slabs);
 		if (p->policy->limit_in_objs)
 			d->number(d->ctx, "pobjects", s->pobjects);
@@ -200,28 +106,6 @@ static void dump_cpu(const struct percpu_cache *p, struct alloc_dump *d, uint32_
 	}
 	if (pc->partial)
 		d->end(d->ctx);
-	d->end(d->ctx);
-}
-
-static void dump_node(const struct percpu_cache *p, struct alloc_dump *d, uint32_t node, bool full)
-{
-	const struct alloc_node *n = &p->nodes[node];
-	const struct alloc_slab *s = alloc_partial_first(n);
-	char key[16];
-
-	snprintf(key, sizeof(key), "%u", node);
-	d->object_begin(d->ctx, key);
-	d->number(d->ctx, "nr_partial", (int64_t)n->nr_partial);
-	d->number(d->ctx, "nr_slabs", (int64_t)n->nr_slabs);
-	d->number(d->ctx, "total_objects", (int64_t)n->total_objects);
-	if (s) {
-		d->array_begin(d->ctx, "partial");
-		for (; s; s = alloc_partial_next(n, s)) {
-			dump_slab_begin(&p->head, d, NULL, s, full);
-			d->end(d->ctx);
-		}
-		d->end(d->ctx);
-	}
 	d->end(d->ctx);
 }
 
@@ -234,10 +118,5 @@ void percpu_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full)
 		if (p->cpus[cpu].slab || p->cpus[cpu].partial)
 			dump_cpu(p, d, cpu, full);
 	d->end(d->ctx);
-	d->object_begin(d->ctx, "nodes");
-	for (uint32_t node = 0; node < c->machine->nodes; node++)
-		dump_node(p, d, node, full);
-	d->end(d->ctx);
-	if (full)
-		alloc_dump_slabs(c, d);
+	slub_dump_nodes(c, d, p->nodes, full);
 }
