@@ -174,22 +174,32 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Median and spread of @runs; @rows 0: print times, else rates. */
+static double cpu_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* Median and spread of @runs in wall time; the rate is rows per second of the one core's time. */
 static void measure(sqlite3 *db, const char *name, const char *sql, uint64_t rows, int runs)
 {
-	double seconds[RUNS];
+	double wall[RUNS], cpu[RUNS];
 
 	for (int i = 0; i < runs; i++) {
-		double begin = now();
+		double wall_begin = now(), cpu_begin = cpu_now();
 
 		run_sql(db, sql);
-		seconds[i] = now() - begin;
+		wall[i] = now() - wall_begin;
+		cpu[i] = cpu_now() - cpu_begin;
 	}
-	qsort(seconds, (size_t)runs, sizeof(*seconds), by_value);
-	printf("%-34s %8.2f ms (%.2f .. %.2f, %d runs)", name, seconds[runs / 2] * 1e3,
-	       seconds[0] * 1e3, seconds[runs - 1] * 1e3, runs);
+	qsort(wall, (size_t)runs, sizeof(*wall), by_value);
+	qsort(cpu, (size_t)runs, sizeof(*cpu), by_value);
+	printf("%-34s %8.2f ms (%.2f .. %.2f, %d runs), cpu %.2f ms", name, wall[runs / 2] * 1e3,
+	       wall[0] * 1e3, wall[runs - 1] * 1e3, runs, cpu[runs / 2] * 1e3);
 	if (rows)
-		printf("  %.1f M rows/s", (double)rows / seconds[runs / 2] / 1e6);
+		printf("  %.1f M rows/s", (double)rows / cpu[runs / 2] / 1e6);
 	putchar('\n');
 }
 
@@ -252,6 +262,10 @@ static void measure_all(sqlite3 *db, uint64_t events)
 		" WHERE ts >= (SELECT t FROM mid) AND ts < (SELECT t FROM mid) + 10000000", 0, RUNS);
 	snprintf(sql, sizeof(sql), "SELECT * FROM event WHERE object = %" PRId64, object);
 	measure(db, "events of an object by id", sql, 0, RUNS);
+	snprintf(sql, sizeof(sql), "SELECT * FROM object WHERE object = %" PRId64, object);
+	measure(db, "an object's row by id", sql, 0, RUNS);
+	measure(db, "object_agg cpu x cpu",
+		"SELECT alloc_cpu, free_cpu, sum(objects) FROM object_agg GROUP BY 1, 2", events / 2, 3);
 }
 
 int main(int argc, char **argv)

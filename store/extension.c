@@ -16,7 +16,9 @@ SQLITE_EXTENSION_INIT1
 
 const struct vtab_table *const vtab_tables[] = {
 	&vtab_event_table,
+	&vtab_object_table,
 	&vtab_event_agg_table,
+	&vtab_object_agg_table,
 	NULL,
 };
 
@@ -89,7 +91,9 @@ int vtab_register(sqlite3 *db)
 		const sqlite3_module *module;
 	} modules[] = {
 		{ "slabtape_event", &vtab_event_module },
+		{ "slabtape_object", &vtab_object_module },
 		{ "event_agg", &vtab_event_agg_module },
+		{ "object_agg", &vtab_object_agg_module },
 		{ "event", &absent_module },
 		{ "object", &absent_module },
 	};

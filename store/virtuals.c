@@ -10,6 +10,7 @@
 
 const struct store_virtual store_virtuals[] = {
 	{ "event", "CREATE VIRTUAL TABLE event USING slabtape_event" },
+	{ "object", "CREATE VIRTUAL TABLE object USING slabtape_object" },
 	{ NULL, NULL },
 };
 

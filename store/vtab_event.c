@@ -6,10 +6,12 @@
  * time and selects its rows column by column; xNext only moves an index.  A condition on
  * `object` first asks the object chunks for the two events of that object.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/vtab.h"
 #include "store/vtab_common.h"
+#include "store/vtab_objects.h"
 #include "store/vtab_rows.h"
 
 static const struct vtab_column columns[EV_MAX] = {
@@ -64,6 +66,7 @@ struct event_cursor {
 	bool listed_seqs;
 	unsigned int seqs_nr;
 	uint64_t seqs[2];
+	struct vtab_objects *objects; /* the block asked last */
 	struct vtab_page *page; /* current chunk; kept from one xFilter to the next */
 	uint32_t *sel;		/* TAPE_CHUNK_EVENTS, made on first use */
 	uint32_t first, nr, at; /* rows of the chunk, and the current one among them */
@@ -116,6 +119,7 @@ static int event_close(sqlite3_vtab_cursor *base)
 
 	vtab_page_put(c->page);
 	vtab_filter_fini(&c->filter);
+	free(c->objects);
 	sqlite3_free(c->sel);
 	sqlite3_free(c);
 	return SQLITE_OK;
@@ -222,9 +226,8 @@ static int list_events(struct event_cursor *c, struct vtab_source *s, char **ret
 	c->listed_seqs = false;
 	if (object->lo != object->hi)
 		return SQLITE_OK;
-	(void)s;
-	(void)ret_message;
-	rc = SQLITE_OK;
+	rc = vtab_object_events(s, (uint64_t)object->lo, &c->objects, c->seqs, &c->seqs_nr,
+				&c->listed_seqs, ret_message);
 	if (rc != SQLITE_OK || !c->listed_seqs)
 		return rc;
 	if (!c->seqs_nr) {

@@ -78,6 +78,7 @@ int vtab_source_refresh(struct vtab_source *s, char **ret_message)
 	s->chunks = chunks;
 	s->chunks_nr = nr;
 	s->events = nr ? chunks[nr - 1].first_seq + chunks[nr - 1].events : 0;
+	s->state++;
 	s->data_version = version;
 	s->own_changes = own;
 	return load_nodes(s);

@@ -15,7 +15,7 @@
 #include "store/sqlite_api.h"
 #include "store/store_internal.h"
 
-#define VTAB_PAGES_IDLE 4
+#define VTAB_PAGES_IDLE 6
 
 /* One decoded chunk.  Valid until vtab_page_put(). */
 struct vtab_page {
@@ -34,6 +34,7 @@ struct vtab_source {
 	struct vtab_page **pages;
 	size_t pages_nr;
 	uint64_t uses;
+	uint64_t state; /* counts the times that `chunks` was read */
 	int64_t data_version, own_changes; /* state of the file that `chunks` shows */
 	int16_t cpu_node[TAPE_CPU_MAX];	   /* -1: the tape does not say */
 };

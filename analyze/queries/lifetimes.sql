@@ -3,7 +3,7 @@
 -- param cache: name of one cache (default: all)
 -- example: slabtape query T lifetimes --param cache=dentry
 SELECT c.name AS cache,
-       CASE WHEN o.lifetime_log2 < 0 THEN 0 ELSE 1 << o.lifetime_log2 END AS from_ns,
+       CASE o.lifetime_log2 WHEN 0 THEN 0 ELSE 1 << o.lifetime_log2 END AS from_ns,
        1 << (o.lifetime_log2 + 1) AS to_ns,
        sum(o.objects) AS objects,
        round(1.0 * sum(o.objects) / sum(sum(o.objects)) OVER (PARTITION BY o.cache), 4) AS share
