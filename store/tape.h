@@ -190,6 +190,24 @@ int tape_totals_get(struct tape *t, struct tape_totals *ret_totals, struct tape_
  */
 int tape_verify(struct tape *t, char **ret_note, struct tape_err *reterr) TAPE_MUST_CHECK;
 
+/* ---- a part of a tape ---- */
+
+struct tape_cut {
+	struct tape_range range;
+	int32_t cpu;   /* only this CPU's events; -1 all */
+	int32_t cache; /* only this cache's events, and those that name none; -1 all */
+};
+#define TAPE_CUT_ALL ((struct tape_cut){ .range = { 0, UINT64_MAX, 0, UINT64_MAX }, .cpu = -1, .cache = -1 })
+
+/*
+ * Copy the events of @from that @cut names into the new tape @path (as tape_create), finished.
+ * Times stay; objects and slots are numbered anew; the free of an object whose alloc is not in
+ * the cut becomes an orphan (TAPE_F_ORPHAN).  Markers of the range are kept whatever the CPU and
+ * cache; so are losses that touch it and the small tables.  meta says source and range.
+ */
+int tape_cut(struct tape *from, const struct tape_cut *cut, const char *path, bool overwrite,
+	     struct tape_err *reterr) TAPE_MUST_CHECK;
+
 /* ---- runs (results of replays, and a kernel's own counters) ---- */
 
 struct tape_run {

@@ -144,8 +144,7 @@ int tape_column_encode(struct tape_codec *c, enum tape_col col, const struct tap
 	return 0;
 }
 
-int tape_frame_read(struct tape_codec *c, const char *name, const void *data, size_t bytes,
-		    struct tape_err *reterr)
+int tape_frame_read(struct tape_codec *c, const void *data, size_t bytes, struct tape_err *reterr)
 {
 	unsigned long long raw_bytes = ZSTD_getFrameContentSize(data, bytes);
 	uint8_t *at;
@@ -153,15 +152,15 @@ int tape_frame_read(struct tape_codec *c, const char *name, const void *data, si
 
 	/* CONTENTSIZE_ERROR and CONTENTSIZE_UNKNOWN are above any limit */
 	if (raw_bytes > RAW_BYTES_MAX)
-		return tape_err_set(reterr, -TAPE_E_FORMAT,
-				    "%s: not a zstd frame of at most %u bytes", name, RAW_BYTES_MAX);
+		return tape_err_set(reterr, -TAPE_E_FORMAT, "not a zstd frame of at most %u bytes",
+				    RAW_BYTES_MAX);
 	tape_buf_clear(&c->raw);
 	at = tape_buf_add(&c->raw, (size_t)raw_bytes + 1);
 	if (!at)
-		return tape_err_set(reterr, -ENOMEM, "%s: out of memory", name);
+		return tape_err_set(reterr, -ENOMEM, "out of memory");
 	got = ZSTD_decompressDCtx(c->decompress, at, (size_t)raw_bytes, data, bytes);
 	if (ZSTD_isError(got) || got != raw_bytes)
-		return tape_err_set(reterr, -TAPE_E_FORMAT, "%s: %s", name,
+		return tape_err_set(reterr, -TAPE_E_FORMAT, "%s",
 				    ZSTD_isError(got) ? ZSTD_getErrorName(got) : "wrong length");
 	c->raw.bytes = got;
 	return 0;
@@ -171,6 +170,7 @@ int tape_column_decode(struct tape_codec *c, enum tape_col col, const void *data
 		       struct tape_batch *b, struct tape_err *reterr)
 {
 	const struct tape_column_kind *kind = &tape_column_kinds[col];
+	struct tape_err why;
 	struct tape_cursor in;
 	int rc;
 
@@ -183,9 +183,9 @@ int tape_column_decode(struct tape_codec *c, enum tape_col col, const void *data
 	}
 	if (!b->events)
 		return tape_err_set(reterr, -TAPE_E_FORMAT, "column %s: data without rows", kind->name);
-	rc = tape_frame_read(c, kind->name, data, bytes, reterr);
+	rc = tape_frame_read(c, data, bytes, &why);
 	if (rc < 0)
-		return rc;
+		return tape_err_set(reterr, rc, "column %s: %s", kind->name, why.text);
 	in = (struct tape_cursor){ c->raw.data, c->raw.data + c->raw.bytes, false };
 	if (!kind->decode(&c->scratch, col, &in, b) || in.bad || in.at != in.end)
 		return tape_err_set(reterr, -TAPE_E_FORMAT,

@@ -42,9 +42,9 @@ struct tape_codec {
 
 /* c->raw to one zstd frame in c->packed.  -ENOMEM. */
 int tape_frame_write(struct tape_codec *c) TAPE_MUST_CHECK;
-/* One zstd frame to c->raw; @name for the message. */
-int tape_frame_read(struct tape_codec *c, const char *name, const void *data, size_t bytes,
-		    struct tape_err *reterr) TAPE_MUST_CHECK;
+/* One zstd frame to c->raw. */
+int tape_frame_read(struct tape_codec *c, const void *data, size_t bytes, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
 
 typedef void tape_column_encode_fn(struct tape_scratch *s, enum tape_col col,
 				   const struct tape_batch *b, struct tape_buf *out);

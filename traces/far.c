@@ -110,7 +110,7 @@ int tape_far_decode(struct tape_codec *c, const void *data, size_t bytes, uint32
 		    struct tape_far_free *ret_frees, struct tape_err *reterr)
 {
 	struct tape_cursor in;
-	int rc = tape_frame_read(c, "far frees", data, bytes, reterr);
+	int rc = tape_frame_read(c, data, bytes, reterr);
 
 	assert(nr > 0 && nr <= TAPE_CHUNK_EVENTS);
 	if (rc < 0)
@@ -119,8 +119,8 @@ int tape_far_decode(struct tape_codec *c, const void *data, size_t bytes, uint32
 	for (int field = 0; field < FAR_FIELDS; field++)
 		if (!field_decode(c, &in, field, ret_frees, nr))
 			return tape_err_set(reterr, -TAPE_E_FORMAT,
-					    "far frees: the bytes do not hold %u frees", nr);
+					    "the bytes do not hold %u frees", nr);
 	if (in.bad || in.at != in.end)
-		return tape_err_set(reterr, -TAPE_E_FORMAT, "far frees: wrong length");
+		return tape_err_set(reterr, -TAPE_E_FORMAT, "wrong length");
 	return 0;
 }
