@@ -78,6 +78,7 @@ void ingest_destroy(struct ingest *ing)
 	map64_fini(&ing->sites);
 	intern_fini(&ing->site_texts);
 	map64_fini(&ing->site_caches);
+	map64_fini(&ing->size_caches);
 	map64_fini(&ing->pages);
 	map64_fini(&ing->threads);
 	free(ing);

@@ -18,8 +18,9 @@
  * `none` leaves them out: (a) the old object stays live, (b) and (c) become orphans.
  *
  * Names: from the event; else the kmalloc class of bytes_alloc; else learned from the object's
- * own free; else guessed: from other objects of the same call site and size or on the same page,
- * where all of those agree (flag unnamed); else cache 0, "unknown" (flag unnamed).
+ * own free; else guessed (flag unnamed): from other objects of the same call site and size, else on
+ * the same page, where all of those agree, else by the only cache of the snapshots with these two
+ * sizes; else cache 0, "unknown" (flag unnamed).
  *
  * Memory: live objects, distinct addresses, pages, sites and names.
  */

@@ -65,7 +65,13 @@ static int define_from(struct ingest *ing, const struct snapshot *s, uint32_t nu
 		c->row.flags |= TAPE_CACHE_HWALIGN;
 	if (snapshot_number(s, name->text, "destroy_by_rcu", 0))
 		c->row.flags |= TAPE_CACHE_RCU;
-	rc = tape_define_cache(ing->t, &c->row, reterr);
+	/* kmalloc caches serve kmalloc alone, and that is named by its size already. */
+	if (!(c->row.flags & TAPE_CACHE_KMALLOC))
+		rc = ingest_learn_sizes(ing, id, c->row.object_size,
+					(uint64_t)snapshot_number(s, name->text, "slab_size", 0),
+					reterr);
+	if (rc >= 0)
+		rc = tape_define_cache(ing->t, &c->row, reterr);
 	return rc < 0 ? rc : define_knobs(ing, s, name->text, id, reterr);
 }
 

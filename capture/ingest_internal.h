@@ -43,6 +43,7 @@ struct ingest {
 	struct intern site_texts; /* number + 1 = site; sources use one of the two */
 	uint32_t next_site;
 	struct map64 site_caches; /* site << 32 | alloc_bytes -> cache id, or MIXED */
+	struct map64 size_caches; /* object_size << 32 | slab_size -> cache of the snapshots, or MIXED */
 	struct map64 pages;	  /* page -> last cache named there, see ingest_names.c */
 	struct map64 threads;	  /* tid + 1 -> 1 */
 	bool needs_guesses; /* an alloc without a name was seen */
@@ -68,6 +69,9 @@ int ingest_learn_site(struct ingest *ing, const struct addrmap_entry *e, uint16_
 		      struct tape_err *reterr) TAPE_MUST_CHECK;
 /* @e is an object of @cache: its sizes are the cache's. */
 void ingest_learn_size(struct ingest *ing, const struct addrmap_entry *e, uint16_t cache);
+/* A snapshot says that objects of @cache have these sizes. */
+int ingest_learn_sizes(struct ingest *ing, uint16_t cache, uint64_t object_bytes,
+		       uint64_t slab_bytes, struct tape_err *reterr) TAPE_MUST_CHECK;
 /* Best guess for a live object nobody named, 0 when there is none. */
 uint16_t ingest_guess(const struct ingest *ing, const struct addrmap_entry *e);
 /* Guess for an object at @address that only its free shows. */

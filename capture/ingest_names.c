@@ -200,7 +200,25 @@ uint16_t ingest_guess(const struct ingest *ing, const struct addrmap_entry *e)
 	/* A neighbour named while the object lived shares its slab; older ones must all agree. */
 	if (at && (!(*at & PAGE_MIXED) || *at >> PAGE_TIME_SHIFT > e->last_ts / 1000))
 		return (uint16_t)*at;
-	return TAPE_CACHE_UNKNOWN;
+	at = e->req_bytes ? map64_find(&ing->size_caches,
+				       (uint64_t)e->req_bytes << 32 | e->alloc_bytes)
+			  : NULL;
+	return at && *at != INGEST_GUESS_MIXED ? (uint16_t)*at : TAPE_CACHE_UNKNOWN;
+}
+
+int ingest_learn_sizes(struct ingest *ing, uint16_t cache, uint64_t object_bytes,
+		       uint64_t slab_bytes, struct tape_err *reterr)
+{
+	uint64_t *at;
+	bool is_new;
+
+	if (!object_bytes || object_bytes > UINT32_MAX || slab_bytes > UINT32_MAX)
+		return 0;
+	at = map64_at(&ing->size_caches, object_bytes << 32 | slab_bytes, &is_new);
+	if (!at)
+		return no_memory(reterr);
+	*at = is_new || *at == cache ? cache : INGEST_GUESS_MIXED;
+	return 0;
 }
 
 uint16_t ingest_guess_page(const struct ingest *ing, uint64_t address)

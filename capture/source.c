@@ -62,6 +62,10 @@ static void find_companions(const char *dir, struct capture_source *s)
 {
 	s->slab_before = find_in(dir, "slab.before");
 	s->slab_after = find_in(dir, "slab.after");
+	if (!s->slab_before)
+		s->slab_before = find_in(dir, "slabinfo.before");
+	if (!s->slab_after)
+		s->slab_after = find_in(dir, "slabinfo.after");
 	s->zoneinfo = find_in(dir, "zoneinfo");
 	s->topology = first_line_in(dir, "topology");
 	s->release = first_line_in(dir, "release");

@@ -5,6 +5,7 @@
  *
  *	trace.dat | trace.txt | trace | trace-cmd-report.txt	the events, the first that exists
  *	slab.before, slab.after					dumps of /sys/kernel/slab
+ *	slabinfo.before, slabinfo.after				without those: /proc/slabinfo
  *	zoneinfo						copy of /proc/zoneinfo
  *	topology						one line, "0-3:0,4-7:1"
  *	release							one line, `uname -r`

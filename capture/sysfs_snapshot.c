@@ -2,6 +2,7 @@
 #include "capture/sysfs_snapshot.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,6 +129,38 @@ static int read_line(struct builder *b, char *line)
 	return add_value(b, &value);
 }
 
+/*
+ * A line of slabinfo 2.x: name active_objs num_objs objsize objperslab pagesperslab : ... :
+ * slabdata active_slabs num_slabs sharedavail.  SLUB's objsize is what sysfs calls slab_size.
+ */
+static int read_slabinfo_line(struct builder *b, const char *line)
+{
+	static const char *const files[] = { "objects", "total_objects", "slab_size",
+					     "objs_per_slab", "order", "slabs" };
+	long long n[6] = { 0 };
+	char name[64];
+	int rc = 0;
+
+	if (*line == '#')
+		return 0;
+	if (sscanf(line, "%63s %lld %lld %lld %lld %lld : tunables %*d %*d %*d : slabdata %*d %lld",
+		   name, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]) != 7 ||
+	    n[4] <= 0)
+		return tape_err_set(b->reterr, -TAPE_E_FORMAT, "%s:%llu: no line of slabinfo 2.x",
+				    b->path, (unsigned long long)b->line);
+	n[4] = 63 - __builtin_clzll((unsigned long long)n[4]);
+	for (size_t i = 0; rc >= 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+		struct snapshot_value value = { .numeric = true, .value = n[i] };
+		bool is_new;
+
+		if (intern_get(&b->s->caches, name, strlen(name), &value.cache, &is_new) < 0 ||
+		    intern_get(&b->s->files, files[i], strlen(files[i]), &value.file, &is_new) < 0)
+			return no_memory(b);
+		rc = add_value(b, &value);
+	}
+	return rc;
+}
+
 static void destroyp(struct snapshot **s)
 {
 	snapshot_destroy(*s);
@@ -138,6 +171,7 @@ int snapshot_read(const char *path, struct snapshot **ret_s, struct tape_err *re
 	TAPE_CLEANUP(destroyp) struct snapshot *s = calloc(1, sizeof(*s));
 	TAPE_CLEANUP(capture_input_closep) struct capture_input *in = NULL;
 	struct builder b = { .s = s, .path = path, .reterr = reterr };
+	bool slabinfo = false;
 	char *line;
 	size_t len;
 	int rc;
@@ -150,8 +184,10 @@ int snapshot_read(const char *path, struct snapshot **ret_s, struct tape_err *re
 		if (capture_input_offset(in) > SNAPSHOT_BYTES_MAX)
 			rc = tape_err_set(reterr, -TAPE_E_LIMIT, "%s: larger than %u bytes", path,
 					  SNAPSHOT_BYTES_MAX);
+		else if (b.line == 1 && !strncmp(line, "slabinfo - version: 2.", 22))
+			slabinfo = true;
 		else if (*line)
-			rc = read_line(&b, line);
+			rc = slabinfo ? read_slabinfo_line(&b, line) : read_line(&b, line);
 	}
 	if (rc < 0)
 		return rc;

@@ -5,6 +5,8 @@
  *	cache/file:value C0=1 C2=5 N1=3
  *
  * value as the file prints it, then its parts per CPU (counters) and per node (slab counts).
+ * A copy of /proc/slabinfo (version 2.x) is read as well: its columns become objects,
+ * total_objects, slab_size, objs_per_slab, order and slabs.
  */
 #ifndef SLABTAPE_CAPTURE_SYSFS_SNAPSHOT_H
 #define SLABTAPE_CAPTURE_SYSFS_SNAPSHOT_H
