@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# slabtape import and export: exit codes, messages, what stays on disk.
+slabtape=$1
+tests=$2
+sample=$tests/../traces/samples/src/6.1-netperf0-4c2n
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+fail()
+{
+	echo "FAIL: $*"
+	failed=1
+}
+
+# want CODE TEXT COMMAND...: its exit code, and a text in its output.
+want()
+{
+	code=$1 text=$2
+	shift 2
+	"$@" >out 2>&1
+	got=$?
+	[ $got = "$code" ] || fail "exit $got, not $code: $*: $(cat out)"
+	grep -q -- "$text" out || fail "no \"$text\" from $*: $(cat out)"
+}
+
+# A recording's directory; the default name; the summary.
+want 0 '408271 events from trace.dat' "$slabtape" import "$sample"
+[ -f 6.1-netperf0-4c2n.tape ] || fail "no default output"
+want 7 'exist' "$slabtape" import "$sample"
+want 0 '408271 events' "$slabtape" import --force "$sample"
+want 0 '"kmem_cache_free": 59189' "$slabtape" import -q --json -f -o a.tape "$sample"
+grep -q '"lost": 0' out || fail "no count of lost events"
+
+# Standard input, compressed.
+want 2 '-o TAPE is needed' "$slabtape" import -
+zstd -q -c "$sample/trace.dat" >t.zst
+"$slabtape" import -q -o b.tape - <t.zst || fail "standard input"
+
+# Usage.
+want 2 'one SRC' "$slabtape" import
+want 2 'infer' "$slabtape" import --infer sometimes x
+want 2 'topology' "$slabtape" import -o c.tape --topology 0-3 "$sample/trace.dat"
+[ ! -e c.tape ] || fail "a tape is left after a usage error"
+
+# Bad input: exit 3, file and offset in the message, no tape.
+want 3 'no-such-file' "$slabtape" import -o c.tape no-such-file
+: >empty
+want 3 'empty' "$slabtape" import -o c.tape empty
+head -c 100000 "$sample/trace.dat" >cut.dat
+want 3 'cut.dat, offset 274636' "$slabtape" import -o c.tape cut.dat
+head -c 2000000 "$sample/trace.dat" >cut2.dat
+want 3 'cut2.dat, offset' "$slabtape" import -o c.tape cut2.dat
+head -c 50000 t.zst >cut.zst
+want 3 'cut.zst, offset' "$slabtape" import -o c.tape cut.zst
+printf '\027\010\104tracing9\0' >version.dat
+want 3 'version 9' "$slabtape" import -o c.tape version.dat
+mkdir nothing
+want 3 'holds no trace.dat' "$slabtape" import -o c.tape nothing
+want 3 'a tape already' "$slabtape" import -o c.tape a.tape
+[ ! -e c.tape ] || fail "a tape is left after a failure"
+
+# Scripts go in and out.
+case=$tests/golden/cases/r01-lifo.ops
+want 0 'ops' "$slabtape" import -o r01.tape "$case"
+"$slabtape" export r01.tape --to ops >r01.ops || fail "export of a tape"
+grep -v '^#' "$case" | grep -v '^$' | cmp -s - r01.ops || fail "the script does not come back"
+"$slabtape" export "$case" --to ops | cmp -s - r01.ops || fail "export of a script"
+want 2 'no such format' "$slabtape" export r01.tape --to nonsense
+want 3 'not imported from an .ops script' "$slabtape" export a.tape --to ops
+
+exit $failed
