@@ -9,11 +9,12 @@
 #include "cli/verb.h"
 
 static struct {
+	const char *pace, *costs;
 	const char *mode, *topology, *warm, *infer, *record, *count_from, *count_to;
 	const char **set;
-	int cpus, nodes, follow, strict, laps, repeat;
+	int scale, cpus, nodes, follow, strict, laps, repeat;
 	long long seed, jitter_ns;
-} opt = { .mode = "ordered", .warm = "orphans", .infer = "late", .record = "none", .seed = 1,
+} opt = { .pace = "trace", .scale = 1, .mode = "ordered", .warm = "orphans", .infer = "late", .record = "none", .seed = 1,
 	  .laps = 1, .repeat = 1 };
 
 const struct poptOption cli_replay_options[] = {
@@ -41,6 +42,12 @@ const struct poptOption cli_replay_options[] = {
 	{ "repeat", '\0', POPT_ARG_INT, &opt.repeat, 0,
 	  "replays with seeds N, N+1, ...; prints the spread", "R" },
 	{ "laps", '\0', POPT_ARG_INT, &opt.laps, 0, "the tape again on the same allocator", "N" },
+	{ "pace", '\0', POPT_ARG_STRING, &opt.pace, 0,
+	  "simulated: when a CPU begins its next operation", "trace|asap|serial" },
+	{ "scale", '\0', POPT_ARG_INT, &opt.scale, 0,
+	  "simulated: K copies of the recording on K times as many CPUs", "K" },
+	{ "costs", '\0', POPT_ARG_STRING, &opt.costs, 0,
+	  "simulated: cost table in place of the built-in one", "FILE" },
 	{ "record", '\0', POPT_ARG_STRING, &opt.record, 0, "what a run stores beside its counters",
 	  "none|transitions,refills,samples,locks" },
 	{ "strict", '\0', POPT_ARG_NONE, &opt.strict, 0,
@@ -62,6 +69,8 @@ static int take_choices(const char *verb, struct replay_config *cfg)
 	static const char *const modes[] = { "ordered", "parallel", "simulated" };
 	static const char *const warms[] = { "orphans", "address", "snapshot", "none" };
 	static const char *const infers[] = { "late", "early", "none" };
+	static const char *const paces[] = { "trace", "asap", "serial" };
+	int pace = choice(opt.pace, paces, 3);
 	int mode = choice(opt.mode, modes, 3), warm = choice(opt.warm, warms, 4);
 	int infer = choice(opt.infer, infers, 3);
 
@@ -73,6 +82,9 @@ static int take_choices(const char *verb, struct replay_config *cfg)
 				 opt.warm);
 	if (infer < 0)
 		return cli_usage(verb, "--infer %s: not one of early, late, none", opt.infer);
+	if (pace < 0)
+		return cli_usage(verb, "--pace %s: not one of trace, asap, serial", opt.pace);
+	cfg->pace = (enum replay_pace)pace;
 	cfg->mode = (enum replay_mode)mode;
 	cfg->warm = (enum replay_warm)warm;
 	cfg->infer = (enum replay_infer)infer;
@@ -235,6 +247,8 @@ int cli_replay_config(const char *verb, struct replay_config *ret_cfg)
 		code = take_machine(verb, &cfg);
 	if (!code && opt.seed < 0)
 		code = cli_usage(verb, "--seed %lld: want 0 or more", opt.seed);
+	if (!code && (opt.scale < 1 || opt.scale > ALLOC_CPU_MAX))
+		code = cli_usage(verb, "--scale %d: want 1..%d", opt.scale, ALLOC_CPU_MAX);
 	if (!code && opt.jitter_ns < 0)
 		code = cli_usage(verb, "--jitter %lld: want 0 or more ns", opt.jitter_ns);
 	if (!code && (opt.laps < 1 || opt.repeat < 1))
@@ -245,6 +259,8 @@ int cli_replay_config(const char *verb, struct replay_config *ret_cfg)
 		return code;
 	cfg.seed = (uint64_t)opt.seed;
 	cfg.jitter_ns = (uint64_t)opt.jitter_ns;
+	cfg.scale = (uint32_t)opt.scale;
+	cfg.costs = opt.costs;
 	cfg.laps = (uint32_t)opt.laps;
 	cfg.follow = opt.follow;
 	cfg.strict = opt.strict;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void print_head(const struct replay_result *r, bool timing)
@@ -56,9 +57,39 @@ static void print_cache(const struct replay_cache *c)
 		       100.0 * (double)c->placed_same / (double)c->placed_total, c->placed_total);
 }
 
+static int by_wait(const void *a, const void *b)
+{
+	const struct replay_lock *x = a, *y = b;
+
+	return (x->wait_ns < y->wait_ns) - (x->wait_ns > y->wait_ns);
+}
+
+/* Virtual time and the locks that cost most of it. */
+static void print_sim(const struct replay_sim *s)
+{
+	enum { SHOWN = 12 };
+
+	printf("virtual time %.3f ms, %.0f operations/s, pace %s, scale %u; waited for objects "
+	       "%.3f ms\n", (double)s->virtual_ns / 1e6, s->ops_per_s, replay_pace_name(s->pace),
+	       s->scale, (double)s->dependency_wait_ns / 1e6);
+	qsort(s->locks, s->nr_locks, sizeof(*s->locks), by_wait);
+	printf("%-24s %4s %-10s %-14s %12s %10s %7s %12s %12s\n", "cache", "node", "lock", "path",
+	       "acquisitions", "contended", "share %", "wait_ns", "hold_ns");
+	for (size_t i = 0; i < s->nr_locks && i < SHOWN; i++) {
+		const struct replay_lock *l = &s->locks[i];
+
+		printf("%-24s %4u %-10s %-14s %12" PRIu64 " %10" PRIu64 " %7.2f %12" PRIu64
+		       " %12" PRIu64 "\n", *l->cache_name ? l->cache_name : "(page allocator)",
+		       l->node, l->lock, l->path, l->acquisitions, l->contended, l->share * 100,
+		       l->wait_ns, l->hold_ns);
+	}
+}
+
 void cli_print_result(const struct replay_result *r, bool timing)
 {
 	print_head(r, timing);
+	if (r->sim)
+		print_sim(r->sim);
 	for (size_t i = 0; i < r->nr_caches; i++)
 		print_cache(&r->caches[i]);
 }

@@ -28,6 +28,11 @@ enum replay_warm { REPLAY_WARM_ORPHANS = 0, REPLAY_WARM_ADDRESS, REPLAY_WARM_SNA
 	REPLAY_WARM_NONE, REPLAY_WARM_MAX };
 /* Where inferred events are placed inside their window. */
 enum replay_infer { REPLAY_INFER_LATE = 0, REPLAY_INFER_EARLY, REPLAY_INFER_NONE, REPLAY_INFER_MAX };
+/* When a virtual CPU of the simulated engine begins its next operation. */
+enum replay_pace { REPLAY_PACE_TRACE = 0, /* after the recorded gap */
+	REPLAY_PACE_ASAP,		  /* when the one before has ended */
+	REPLAY_PACE_SERIAL,		  /* one operation at a time, in recorded order */
+	REPLAY_PACE_MAX };
 /* What a run stores beside its counters (design section 3); bit mask. */
 enum replay_record { REPLAY_RECORD_TRANSITIONS = 1, REPLAY_RECORD_REFILLS = 2,
 	REPLAY_RECORD_SAMPLES = 4, REPLAY_RECORD_LOCKS = 8 };
@@ -68,6 +73,9 @@ struct replay_config {
 	uint32_t laps;		  /* 0 and 1: once */
 	uint64_t jitter_ns;	  /* shuffle events of different CPUs closer than this */
 	uint32_t record;	  /* enum replay_record */
+	enum replay_pace pace;	  /* simulated only */
+	uint32_t scale;		  /* simulated only: copies of the recording; 0 and 1: one */
+	const char *costs;	  /* simulated only: file with a cost table; NULL: the built-in one */
 	FILE *paths;		  /* --paths: per-operation file in the golden form; NULL: none */
 	/* Called now and then with events done and in all; NULL: silent. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
@@ -105,6 +113,32 @@ struct replay_cache {
 	size_t nr_knobs;
 };
 
+/* One lock on one path, as a simulated run saw it. */
+struct replay_lock {
+	uint16_t cache;	       /* id in the tape; TAPE_NO_CACHE: the page allocator's */
+	char cache_name[64];
+	uint16_t node;
+	const char *lock, *path; /* static memory: SQL spelling */
+	uint64_t acquisitions, contended, try_failed;
+	uint64_t wait_ns, hold_ns, max_wait_ns;
+	uint64_t handover_same_node, handover_remote;
+	uint32_t max_queue;    /* of the lock, over all paths */
+	double share;	       /* time waited, of all CPUs' virtual time */
+};
+
+/* What only a simulated run knows. */
+struct replay_sim {
+	uint64_t virtual_ns;	     /* until the last CPU ended */
+	uint64_t dependency_wait_ns; /* all CPUs, waiting for objects */
+	uint64_t think_ns;	     /* all CPUs, recorded gaps */
+	double ops_per_s;	     /* in virtual time */
+	struct replay_lock *locks;
+	size_t nr_locks;
+	struct json_t *costs;	     /* the table used */
+	enum replay_pace pace;
+	uint32_t scale;
+};
+
 struct replay_result {
 	const struct alloc_variant *variant;
 	enum replay_mode mode;
@@ -121,6 +155,7 @@ struct replay_result {
 	char started[32];    /* ISO 8601 UTC */
 	struct replay_cache *caches;
 	size_t nr_caches;
+	struct replay_sim *sim; /* simulated runs; else NULL */
 };
 
 /* Run once.  *ret_result is the caller's, freed with replay_result_destroy(). */
@@ -130,6 +165,8 @@ void replay_result_destroy(struct replay_result *r); /* NULL is accepted */
 
 /* "ordered", "parallel", "simulated". */
 const char *replay_mode_name(enum replay_mode mode);
+/* "trace", "asap", "serial". */
+const char *replay_pace_name(enum replay_pace pace);
 
 /* The JSON object of design section 8, a new reference.  @timing false: --no-timing. */
 struct json_t *replay_result_json(const struct replay_result *r, struct tape *t, bool timing);

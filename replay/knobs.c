@@ -2,8 +2,8 @@
 /*
  * Knobs of a replay.  For each cache, in this order, later ones winning:
  *
- *	1. the tape's cache_knob rows: always for a script (it set them on purpose); for a recording
- *	   only on the recorded kernel's own variant, because elsewhere the recorded kernel's
+ *	1. the tape's cache_knob rows: always for a script or a generated tape (which set them on
+ *	   purpose); for a recording only on the recorded kernel's own variant, because elsewhere the recorded kernel's
  *	   defaults would hide the defaults of the variant under study
  *	   (no time passes in a script: rcu_delay_ns is 0 there, a grace period ends at once)
  *	2. --set KNOB=VALUE
@@ -134,7 +134,7 @@ int replay_plan_knobs(struct replay_plan *p, struct replay_plan_cache *c, struct
 
 	if (p->script && knob_find(p->variant, "rcu_delay_ns"))
 		rc = plan_knob_set(c, "rcu_delay_ns", 0, reterr);
-	if (p->script || is_recorded_kernel(p))
+	if (p->knobs_chosen || is_recorded_kernel(p))
 		for (uint32_t i = 0; i < p->variant->nr_knobs && rc >= 0; i++)
 			if (tape_knob_value(p, c, &p->variant->knobs[i], &value))
 				rc = plan_knob_set(c, p->variant->knobs[i].name, value, reterr);

@@ -10,5 +10,7 @@ typedef int (*replay_mode_fn)(struct replay_plan *p, struct replay_result **ret_
 
 int replay_ordered(struct replay_plan *p, struct replay_result **ret_result,
 		   struct tape_err *reterr) TAPE_MUST_CHECK;
+int replay_simulated(struct replay_plan *p, struct replay_result **ret_result,
+		     struct tape_err *reterr) TAPE_MUST_CHECK;
 
 #endif

@@ -22,7 +22,6 @@
 
 #define REPLAY_FAILED ((void *)(uintptr_t)1)
 #define REPLAY_TICK_NS 4000000u	    /* timer work is looked at this often (HZ = 250) */
-#define REPLAY_SHEAVES_MAX 1048576u /* sheaf slots of a tape */
 
 struct json_t;
 struct replay_paths;

@@ -9,6 +9,7 @@
 
 #include "replay/paths.h"
 #include "replay/place.h"
+#include "replay/sim_hooks.h"
 #include "traces/event.h"
 
 static struct ordered_cache *run_of_alloc(struct ordered *o, const struct alloc_cache *c)
@@ -42,14 +43,17 @@ static int machine_create(struct ordered *o)
 		.nodes = p->nodes,
 		.cpu_node = p->cpu_node,
 		.seed = p->cfg->seed,
-		.sync = ALLOC_SYNC_SERIAL,
+		.sync = p->sync,
 	};
 	int rc;
 
-	if (p->cfg->want_state || p->cfg->paths) {
-		o->observer = (struct alloc_observer){ .ctx = o, .transition = on_transition };
+	o->observer.ctx = o;
+	if (p->cfg->want_state || p->cfg->paths)
+		o->observer.transition = on_transition;
+	if (p->sync == ALLOC_SYNC_SIM)
+		o->observer.refill = sim_hooks_observer.refill;
+	if (o->observer.transition || o->observer.refill)
 		cfg.observer = &o->observer;
-	}
 	rc = alloc_machine_create(&cfg, &o->machine);
 	if (rc < 0)
 		return tape_err_set(o->reterr, rc, "machine of %u CPUs on %u nodes: %s", p->cpus,

@@ -130,6 +130,13 @@ static int plan_machine(struct replay_plan *p, struct tape_err *reterr)
 	if (rc < 0)
 		return rc;
 	p->cpus = cfg->cpus ? cfg->cpus : m->cpus ? m->cpus : 1;
+	if (cfg->scale > 1) {
+		if (cfg->cpus || cfg->cpu_node || (uint64_t)p->cpus * cfg->scale > ALLOC_CPU_MAX)
+			return tape_err_set(reterr, -TAPE_E_USAGE, "--scale %u: makes the machine of "
+					    "%u x %u CPUs itself (at most %u); --nodes may be given",
+					    cfg->scale, cfg->scale, p->cpus, ALLOC_CPU_MAX);
+		p->cpus *= cfg->scale;
+	}
 	p->nodes = cfg->nodes ? cfg->nodes : m->nodes ? m->nodes : 1;
 	if (p->cpus > ALLOC_CPU_MAX || p->nodes > ALLOC_NODE_MAX || p->nodes > p->cpus)
 		return tape_err_set(reterr, -TAPE_E_USAGE, "%u CPUs on %u nodes: at most %u CPUs and "
@@ -138,10 +145,10 @@ static int plan_machine(struct replay_plan *p, struct tape_err *reterr)
 	for (uint32_t cpu = 0; cpu < p->cpus; cpu++) {
 		if (cfg->cpu_node)
 			p->cpu_node[cpu] = cfg->cpu_node[cpu];
-		else if (cfg->nodes || cpu >= m->cpus)
+		else if (cfg->nodes || (cpu >= m->cpus && cfg->scale < 2))
 			p->cpu_node[cpu] = (uint16_t)((uint64_t)cpu * p->nodes / p->cpus);
 		else
-			p->cpu_node[cpu] = m->cpu_node[cpu];
+			p->cpu_node[cpu] = m->cpu_node[cpu % m->cpus];
 	}
 	return 0;
 }
@@ -154,6 +161,7 @@ static int plan_meta(struct replay_plan *p, struct tape_err *reterr)
 	if (rc < 0)
 		return rc;
 	p->script = source && !strcmp(source, "ops");
+	p->knobs_chosen = p->script || (source && !strcmp(source, "gen"));
 	rc = tape_totals_get(p->tape, &p->totals, reterr);
 	if (rc < 0)
 		return rc;
@@ -183,6 +191,7 @@ int replay_plan_create(struct tape *t, const struct replay_config *cfg, enum all
 	p->tape = t;
 	p->cfg = cfg;
 	p->rcu_delay_ns = REPLAY_RCU_DELAY_NS;
+	p->sync = sync;
 	p->variant = alloc_variant_find(cfg->variant, sync);
 	if (!p->variant)
 		return tape_err_set(reterr, -TAPE_E_USAGE, "--variant %s: no such variant; "

@@ -13,6 +13,7 @@
 #include "store/tape.h"
 
 #define REPLAY_KNOBS_MAX 32u
+#define REPLAY_SHEAVES_MAX 1048576u   /* sheaf slots of a tape */
 #define REPLAY_RCU_DELAY_NS 20000000u /* default of rcu_delay_ns */
 
 /* Why a cache is not replayed. */
@@ -30,8 +31,10 @@ struct replay_plan {
 	struct tape *tape;
 	const struct replay_config *cfg;
 	const struct alloc_variant *variant;
+	enum alloc_sync_kind sync; /* the variant's build */
 	struct tape_totals totals;
 	bool script;		   /* made from an .ops script */
+	bool knobs_chosen;	   /* a script or a generator set the tape's knobs on purpose */
 	uint32_t cpus, nodes;
 	uint16_t cpu_node[ALLOC_CPU_MAX];
 	struct replay_plan_cache *caches;

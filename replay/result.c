@@ -133,7 +133,7 @@ int ordered_result(struct ordered *o, struct replay_result **ret_result)
 	if (!r || !r->caches)
 		goto nomem;
 	r->variant = o->v;
-	r->mode = REPLAY_ORDERED;
+	r->mode = p->cfg->mode;
 	r->cpus = p->cpus;
 	r->nodes = p->nodes;
 	memcpy(r->cpu_node, p->cpu_node, sizeof(r->cpu_node));
@@ -173,6 +173,11 @@ void replay_result_destroy(struct replay_result *r)
 		json_decref(c->initial_counters);
 		json_decref(c->final);
 		json_decref(c->checkpoints);
+	}
+	if (r->sim) {
+		json_decref(r->sim->costs);
+		free(r->sim->locks);
+		free(r->sim);
 	}
 	free(r->caches);
 	free(r);

@@ -160,6 +160,44 @@ static json_t *cache_json(const struct replay_result *r, const struct replay_cac
 	return j;
 }
 
+static json_t *lock_json(const struct replay_lock *l)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "lock", json_string(l->lock));
+	json_object_set_new(j, "node", json_integer(l->node));
+	json_object_set_new(j, "cache", *l->cache_name ? json_string(l->cache_name) : json_null());
+	json_object_set_new(j, "path", json_string(l->path));
+	json_object_set_new(j, "share", json_real(l->share));
+	json_object_set_new(j, "acquisitions", uint_json(l->acquisitions));
+	json_object_set_new(j, "contended", uint_json(l->contended));
+	json_object_set_new(j, "try_failed", uint_json(l->try_failed));
+	json_object_set_new(j, "wait_ns", uint_json(l->wait_ns));
+	json_object_set_new(j, "hold_ns", uint_json(l->hold_ns));
+	json_object_set_new(j, "max_wait_ns", uint_json(l->max_wait_ns));
+	json_object_set_new(j, "max_queue", json_integer(l->max_queue));
+	json_object_set_new(j, "handover_same_node", uint_json(l->handover_same_node));
+	json_object_set_new(j, "handover_remote", uint_json(l->handover_remote));
+	return j;
+}
+
+/* What a simulated run adds to the object. */
+static void sim_json(json_t *j, const struct replay_sim *s)
+{
+	json_t *locks = json_array();
+
+	for (size_t i = 0; i < s->nr_locks; i++)
+		json_array_append_new(locks, lock_json(&s->locks[i]));
+	json_object_set_new(j, "pace", json_string(replay_pace_name(s->pace)));
+	json_object_set_new(j, "scale", json_integer(s->scale));
+	json_object_set_new(j, "virtual_ns", uint_json(s->virtual_ns));
+	json_object_set_new(j, "ops_per_s", json_real(s->ops_per_s));
+	json_object_set_new(j, "dependency_wait_ns", uint_json(s->dependency_wait_ns));
+	json_object_set_new(j, "think_ns", uint_json(s->think_ns));
+	json_object_set_new(j, "locks", locks);
+	json_object_set(j, "costs", s->costs);
+}
+
 json_t *replay_result_json(const struct replay_result *r, struct tape *t, bool timing)
 {
 	json_t *j = json_object(), *caches = json_array();
@@ -181,6 +219,8 @@ json_t *replay_result_json(const struct replay_result *r, struct tape *t, bool t
 	json_object_set_new(j, "warmed", uint_json(r->warmed));
 	json_object_set_new(j, "left_out", uint_json(r->left_out));
 	json_object_set_new(j, "failed", uint_json(r->failed));
+	if (r->sim)
+		sim_json(j, r->sim);
 	for (size_t i = 0; i < r->nr_caches; i++)
 		json_array_append_new(caches, cache_json(r, &r->caches[i]));
 	json_object_set_new(j, "caches", caches);

@@ -15,12 +15,19 @@ static const struct {
 } modes[REPLAY_MODE_MAX] = {
 	[REPLAY_ORDERED] = { "ordered", ALLOC_SYNC_SERIAL, replay_ordered },
 	[REPLAY_PARALLEL] = { "parallel", ALLOC_SYNC_NATIVE, NULL },
-	[REPLAY_SIMULATED] = { "simulated", ALLOC_SYNC_SIM, NULL },
+	[REPLAY_SIMULATED] = { "simulated", ALLOC_SYNC_SIM, replay_simulated },
 };
 
 const char *replay_mode_name(enum replay_mode mode)
 {
 	return modes[mode].name;
+}
+
+const char *replay_pace_name(enum replay_pace pace)
+{
+	static const char *const names[REPLAY_PACE_MAX] = { "trace", "asap", "serial" };
+
+	return names[pace];
 }
 
 int replay_run(struct tape *t, const struct replay_config *cfg, struct replay_result **ret_result,
@@ -32,6 +39,9 @@ int replay_run(struct tape *t, const struct replay_config *cfg, struct replay_re
 	if (!modes[cfg->mode].run)
 		return tape_err_set(reterr, -TAPE_E_USAGE, "--mode %s: not built in yet; use "
 				    "ordered", modes[cfg->mode].name);
+	if (cfg->mode != REPLAY_SIMULATED && (cfg->pace || cfg->scale > 1 || cfg->costs))
+		return tape_err_set(reterr, -TAPE_E_USAGE, "--pace, --scale and --costs belong to "
+				    "--mode simulated");
 	if (cfg->record)
 		return tape_err_set(reterr, -TAPE_E_USAGE, "--record: only `none` can be recorded "
 				    "so far");

@@ -47,7 +47,7 @@ struct sim {
 	struct sim_lock *locks;
 	struct fiber *host;
 	uint64_t end_ps;
-	uint32_t cpus, leaves, unfinished;
+	uint32_t cpus, leaves, unfinished, running;
 };
 
 static void set_time(struct sim *s, uint32_t cpu, uint64_t ps)
@@ -120,6 +120,7 @@ static void switch_to_best(struct sim *s, struct fiber *from)
 		return;
 	}
 	s->vcpus[cpu].state = VCPU_RUNNING;
+	s->running = cpu;
 	set_time(s, cpu, SIM_NEVER);
 	fiber_switch(from, s->vcpus[cpu].fiber);
 }
@@ -177,6 +178,11 @@ int sim_run(struct sim *s, struct tape_err *reterr)
 uint64_t sim_end_ps(const struct sim *s)
 {
 	return s->end_ps;
+}
+
+uint32_t sim_running(const struct sim *s)
+{
+	return s->running;
 }
 
 uint64_t sim_now_ps(const struct sim *s, uint32_t cpu)

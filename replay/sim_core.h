@@ -62,6 +62,9 @@ int sim_run(struct sim *s, struct tape_err *reterr) TAPE_MUST_CHECK;
 /* Time of the last CPU to finish. */
 uint64_t sim_end_ps(const struct sim *s);
 
+/* The virtual CPU that runs now. */
+uint32_t sim_running(const struct sim *s);
+
 /* ---- called on the fiber of virtual CPU @cpu ---- */
 
 uint64_t sim_now_ps(const struct sim *s, uint32_t cpu);

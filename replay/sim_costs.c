@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +48,7 @@ static int parse_line(char *line, struct replay_costs *c)
 	for (size_t i = 0; i < NR_KEYS; i++) {
 		if (strcmp(keys[i].key, key))
 			continue;
-		*value_at(c, i) = (uint64_t)llround(value * keys[i].to_unit);
+		*value_at(c, i) = (uint64_t)(value * keys[i].to_unit + 0.5);
 		return 0;
 	}
 	return -ENOENT;

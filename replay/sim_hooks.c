@@ -12,8 +12,10 @@ static struct {
 	const struct replay_costs *costs;
 	const uint16_t *cpu_node;
 	struct sim_lock_record *first, **last;
+	bool live;		  /* virtual CPUs run; before and after, accesses are free */
 	struct alloc_lock *zones; /* [nodes] */
 	uint64_t *page_requests;  /* [cpus] */
+	uint64_t *accesses;	  /* [cpus] to anything shared */
 } hooks;
 
 static struct sim_lock_record *record_of(struct alloc_lock *l)
@@ -55,23 +57,42 @@ static void note_taken(struct sim_lock_record *r, uint32_t cpu, enum alloc_lock_
 	r->since_ps = sim_now_ps(hooks.sim, cpu);
 }
 
+/* The virtual CPU that pays: the running one, also where it works on another CPU's lists. */
+static uint32_t payer(void)
+{
+	uint32_t cpu = sim_running(hooks.sim);
+
+	hooks.accesses[cpu]++;
+	return cpu;
+}
+
 static void hook_lock(uint32_t cpu, struct alloc_lock *l, enum alloc_lock_path path)
 {
-	struct sim_lock_record *r = record_of(l);
+	if (hooks.live) {
+		struct sim_lock_record *r = record_of(l);
+		uint32_t pays = payer();
 
-	note_taken(r, cpu, path, sim_lock_acquire(hooks.sim, cpu, r->lock));
+		note_taken(r, pays, path, sim_lock_acquire(hooks.sim, pays, r->lock));
+	}
 	l->held = cpu + 1;
 }
 
 static bool hook_trylock(uint32_t cpu, struct alloc_lock *l, enum alloc_lock_path path)
 {
-	struct sim_lock_record *r = record_of(l);
+	struct sim_lock_record *r;
+	uint32_t pays;
 
-	if (!sim_lock_try(hooks.sim, cpu, r->lock)) {
+	if (!hooks.live) {
+		l->held = cpu + 1;
+		return true;
+	}
+	r = record_of(l);
+	pays = payer();
+	if (!sim_lock_try(hooks.sim, pays, r->lock)) {
 		r->paths[path].try_failed++;
 		return false;
 	}
-	note_taken(r, cpu, path, 0);
+	note_taken(r, pays, path, 0);
 	l->held = cpu + 1;
 	return true;
 }
@@ -79,18 +100,28 @@ static bool hook_trylock(uint32_t cpu, struct alloc_lock *l, enum alloc_lock_pat
 static void hook_unlock(uint32_t cpu, struct alloc_lock *l)
 {
 	struct sim_lock_record *r = l->sim;
+	uint32_t pays;
 
 	assert(l->held == cpu + 1);
+	(void)cpu;
+	if (!hooks.live) {
+		l->held = 0;
+		return;
+	}
+	pays = payer();
 	/* The release lets earlier CPUs ask first; nobody else touches the record meanwhile. */
-	sim_yield(hooks.sim, cpu);
-	r->paths[r->path].hold_ps += sim_now_ps(hooks.sim, cpu) - r->since_ps;
-	r->last_holder = cpu;
+	sim_yield(hooks.sim, pays);
+	r->paths[r->path].hold_ps += sim_now_ps(hooks.sim, pays) - r->since_ps;
+	r->last_holder = pays;
 	l->held = 0;
-	sim_lock_release(hooks.sim, cpu, r->lock);
+	sim_lock_release(hooks.sim, pays, r->lock);
 }
 
 static void hook_shared(uint32_t cpu, const void *address, enum alloc_sim_access access)
 {
+	if (!hooks.live)
+		return;
+	cpu = payer();
 	sim_line(hooks.sim, cpu, address, access != ALLOC_SIM_READ);
 	if (access == ALLOC_SIM_CMPXCHG || access == ALLOC_SIM_WRITE)
 		sim_work(hooks.sim, cpu, hooks.costs->atomic_ps);
@@ -99,6 +130,9 @@ static void hook_shared(uint32_t cpu, const void *address, enum alloc_sim_access
 static void hook_page_work(uint32_t cpu, uint16_t node, uint32_t order, bool get)
 {
 	(void)get;
+	if (!hooks.live)
+		return;
+	cpu = payer();
 	sim_yield(hooks.sim, cpu);
 	sim_work(hooks.sim, cpu, hooks.costs->page_get_ps + order * hooks.costs->page_order_ps);
 	if (++hooks.page_requests[cpu] % hooks.costs->page_batch)
@@ -121,9 +155,10 @@ static void on_refill(void *ctx, const struct alloc_cache *c, uint32_t cpu,
 {
 	(void)ctx;
 	(void)c;
+	(void)cpu;
 	/* A sheaf taken whole moves as one pointer. */
-	if (source != ALLOC_REFILL_SPARE && source != ALLOC_REFILL_BARN)
-		sim_work(hooks.sim, cpu, objs * hooks.costs->refill_object_ps);
+	if (hooks.live && source != ALLOC_REFILL_SPARE && source != ALLOC_REFILL_BARN)
+		sim_work(hooks.sim, payer(), objs * hooks.costs->refill_object_ps);
 }
 
 const struct alloc_observer sim_hooks_observer = { .refill = on_refill };
@@ -134,7 +169,8 @@ int sim_hooks_attach(struct sim *s, const struct replay_costs *costs, uint32_t c
 	assert(!hooks.sim);
 	hooks.zones = calloc(nodes, sizeof(*hooks.zones));
 	hooks.page_requests = calloc(cpus, sizeof(*hooks.page_requests));
-	if (!hooks.zones || !hooks.page_requests) {
+	hooks.accesses = calloc(cpus, sizeof(*hooks.accesses));
+	if (!hooks.zones || !hooks.page_requests || !hooks.accesses) {
 		sim_hooks_detach();
 		return -ENOMEM;
 	}
@@ -149,6 +185,16 @@ int sim_hooks_attach(struct sim *s, const struct replay_costs *costs, uint32_t c
 	return 0;
 }
 
+uint64_t sim_hooks_accesses(uint32_t cpu)
+{
+	return hooks.accesses[cpu];
+}
+
+void sim_hooks_live(bool live)
+{
+	hooks.live = live;
+}
+
 void sim_hooks_detach(void)
 {
 	for (struct sim_lock_record *r = hooks.first, *next; r; r = next) {
@@ -157,6 +203,7 @@ void sim_hooks_detach(void)
 	}
 	free(hooks.zones);
 	free(hooks.page_requests);
+	free(hooks.accesses);
 	__builtin_memset(&hooks, 0, sizeof(hooks));
 	alloc_sim_set_hooks(NULL);
 }

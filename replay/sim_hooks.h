@@ -37,6 +37,11 @@ struct sim_lock_record {
 int sim_hooks_attach(struct sim *s, const struct replay_costs *costs, uint32_t cpus,
 		     const uint16_t *cpu_node, uint32_t nodes) TAPE_MUST_CHECK;
 void sim_hooks_detach(void);
+/* While not live (the state after attach) accesses cost nothing and may come from any thread's own
+ * stack: creating caches, warming, destroying. */
+void sim_hooks_live(bool live);
+/* How often virtual CPU @cpu touched something shared: tells whether a call left the fast path. */
+uint64_t sim_hooks_accesses(uint32_t cpu);
 /* The lock records, in order of first use; borrowed. */
 const struct sim_lock_record *sim_hooks_locks(void);
 
