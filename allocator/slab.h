@@ -37,6 +37,9 @@ struct alloc_slab_word {
 	uint32_t objects;
 } __attribute__((aligned(16)));
 
+/* Objects of a slab, for readers that do not own it. */
+#define alloc_slab_objects(s) __atomic_load_n(&(s)->word.objects, __ATOMIC_RELAXED) /* constant */
+
 struct alloc_link {
 	struct alloc_link *next, *prev;
 };

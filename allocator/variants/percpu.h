@@ -49,7 +49,6 @@ struct percpu_cache {
 	uint32_t minfree_new;	    /* minfree: 1 = rather a new slab, 0 = the fullest choice */
 	uint32_t queue_batch, queue_high; /* remotequeue */
 	struct percpu_queue *queues;	  /* [cpus], remotequeue only */
-	struct alloc_place place;	  /* alloc_placed: what the recording says */
 };
 
 /*
@@ -108,6 +107,7 @@ struct percpu_policy {
 #define percpu_alloc ALLOC_FN(percpu_alloc)
 #define percpu_alloc_slow ALLOC_FN(percpu_alloc_slow)
 #define percpu_alloc_slow_6_12 ALLOC_FN(percpu_alloc_slow_6_12)
+#define percpu_alloc_placed ALLOC_FN(percpu_alloc_placed)
 #define percpu_alloc_bulk ALLOC_FN(percpu_alloc_bulk)
 #define percpu_alloc_each ALLOC_FN(percpu_alloc_each)
 #define percpu_get_partial ALLOC_FN(percpu_get_partial)
@@ -155,6 +155,8 @@ struct percpu_policy {
 void *percpu_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp);
 void *percpu_alloc_slow(struct percpu_cache *p, uint32_t cpu, int32_t node, uint32_t gfp);
 void *percpu_alloc_slow_6_12(struct percpu_cache *p, uint32_t cpu, int32_t node, uint32_t gfp);
+void *percpu_alloc_placed(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp,
+			  const struct alloc_place *want);
 uint32_t percpu_alloc_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, uint32_t nr,
 			   void **objs);
 /* Bulk as single calls, for releases without a bulk interface. */

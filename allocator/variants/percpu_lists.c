@@ -34,8 +34,7 @@ void percpu_push(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, uin
 		list = old;
 		old = NULL;
 	}
-	/* s->word.objects never changes after birth. */
-	s->pobjects = (old ? old->pobjects : 0) + weight_of(p, s->word.objects, free_objs);
+	s->pobjects = (old ? old->pobjects : 0) + weight_of(p, alloc_slab_objects(s), free_objs);
 	s->slabs = (old ? old->slabs : 0) + 1;
 	percpu_set_next(s, old);
 	pc->partial = s;

@@ -93,7 +93,8 @@ static const struct alloc_knob knobs_6_1[] = {
 	.dump = percpu_dump
 #define PERCPU_COMMON                          \
 	PERCPU_OPS,                            \
-	.flush_cpu = percpu_flush_cpu
+	.flush_cpu = percpu_flush_cpu,         \
+	.alloc_placed = percpu_alloc_placed
 #define PERCPU_BULK                            \
 	.alloc_bulk = percpu_alloc_bulk,       \
 	.free_bulk = percpu_free_bulk
