@@ -2,7 +2,7 @@
 /*
  * Rates and sizes of the codec and of the tape on synthetic events.
  *
- *	bench_store [EVENTS [LIVE [CPUS]]]
+ *	bench_store [EVENTS [LIVE [CPUS [TAPE]]]]
  *
  * CPU time of this thread, minimum of ROUNDS passes; the codec runs over CHUNKS different
  * chunks so that the branch predictor cannot learn one of them.
@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "store/objects_reader.h"
+#include "store/tape.h"
 #include "traces/chunk.h"
 #include "traces/freeset.h"
 
@@ -234,11 +236,132 @@ static void bench_codec(uint32_t live, uint32_t cpus)
 	synth_fini(&s);
 }
 
+/* ---- the tape ---- */
+
+#define PRODUCED 4096u
+
+static void fail(const char *what, const struct tape_err *err)
+{
+	fprintf(stderr, "%s: %s\n", what, err->text);
+	exit(1);
+}
+
+static double wall_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void rate_print(const char *what, uint64_t events, double cpu_s, double wall_s)
+{
+	printf("%-22s %8.1f ns/event CPU, %8.1f ns wall, %6.2f M events/s CPU\n", what,
+	       cpu_s * 1e9 / (double)events, wall_s * 1e9 / (double)events,
+	       (double)events / cpu_s / 1e6);
+}
+
+/* Append @events; the time to make them up is measured apart and not counted. */
+static void bench_append(struct tape *t, struct synth *s, uint64_t events)
+{
+	static struct tape_event made[PRODUCED];
+	struct tape_err err = { 0 };
+	double cpu_s = 0, wall_s = 0;
+
+	for (uint64_t at = 0; at < events; at += PRODUCED) {
+		double cpu, wall;
+
+		for (uint32_t i = 0; i < PRODUCED; i++)
+			made[i] = synth_event(s);
+		cpu = cpu_seconds();
+		wall = wall_seconds();
+		for (uint32_t i = 0; i < PRODUCED; i++)
+			if (tape_writer_append(t, &made[i], NULL, &err) < 0)
+				fail("append", &err);
+		cpu_s += cpu_seconds() - cpu;
+		wall_s += wall_seconds() - wall;
+	}
+	cpu_s -= cpu_seconds();
+	wall_s -= wall_seconds();
+	if (tape_writer_finish(t, &err) < 0)
+		fail("finish", &err);
+	rate_print("append and finish", events, cpu_s + cpu_seconds(), wall_s + wall_seconds());
+}
+
+static void bench_read(struct tape *t, const char *what, uint32_t columns, uint64_t events)
+{
+	struct tape_reader *r;
+	const struct tape_batch *b;
+	struct tape_err err = { 0 };
+	double cpu = cpu_seconds(), wall = wall_seconds();
+	uint64_t seen = 0;
+
+	if (tape_reader_open(t, &TAPE_RANGE_ALL, columns, &r, &err) < 0)
+		fail("open", &err);
+	while (tape_reader_next(r, &b, &err) == 1)
+		seen += b->events;
+	tape_reader_close(r);
+	if (seen != events)
+		fail("read", &err);
+	rate_print(what, events, cpu_seconds() - cpu, wall_seconds() - wall);
+}
+
+static void bench_objects(struct tape *t)
+{
+	struct tape_objects_reader *r;
+	const struct tape_object_batch *b;
+	struct tape_err err = { 0 };
+	double cpu = cpu_seconds(), wall = wall_seconds();
+	uint64_t seen = 0;
+
+	if (tape_objects_open(t, 0, UINT64_MAX, 1u << TAPE_COL_TS | 1u << TAPE_COL_CPU, &r, &err) < 0)
+		fail("objects", &err);
+	while (tape_objects_next(r, &b, &err) == 1)
+		seen += b->objects;
+	tape_objects_close(r);
+	rate_print("objects (per object)", seen, cpu_seconds() - cpu, wall_seconds() - wall);
+}
+
+static void bench_tape(const char *path, uint64_t events, uint32_t live, uint32_t cpus)
+{
+	struct tape *t;
+	struct tape_totals totals;
+	struct tape_err err = { 0 };
+	struct synth s;
+	FILE *f;
+
+	events = (events + PRODUCED - 1) / PRODUCED * PRODUCED;
+	synth_init(&s, live, cpus);
+	if (tape_create(path, true, &t, &err) < 0)
+		fail("create", &err);
+	bench_append(t, &s, events);
+	if (tape_totals_get(t, &totals, &err) < 0)
+		fail("totals", &err);
+	for (uint32_t round = 0; round < 3; round++) {
+		bench_read(t, "read replay columns", TAPE_COLS_REPLAY, events);
+		bench_read(t, "read ts, cpu, op", 1u << TAPE_COL_TS | 1u << TAPE_COL_CPU | 1u << TAPE_COL_OP,
+			   events);
+	}
+	bench_objects(t);
+	tape_close(t);
+	f = fopen(path, "rb");
+	fseek(f, 0, SEEK_END);
+	printf("tape: %.1f MB, %.3f bytes/event (columns %.3f)\n", (double)ftell(f) / 1e6,
+	       (double)ftell(f) / (double)events, (double)totals.bytes / (double)events);
+	fclose(f);
+	synth_fini(&s);
+}
+
 int main(int argc, char **argv)
 {
+	uint64_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 4000000;
+	const char *path = argc > 4 ? argv[4] : "bench_store.tape";
 	uint32_t live = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 10000;
 	uint32_t cpus = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 16;
 
 	bench_codec(live, cpus);
+	bench_tape(path, events, live, cpus);
+	if (argc <= 4)
+		remove(path);
 	return 0;
 }

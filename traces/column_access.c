@@ -71,10 +71,10 @@ void tape_column_load(const struct tape_batch *b, enum tape_col col, uint32_t at
 	}
 }
 
-bool tape_column_store(struct tape_batch *b, enum tape_col col, uint32_t at, uint32_t nr,
-		       const uint64_t *values)
+/* Every number is inside the column's type and the limits of event.h. */
+static bool numbers_good(enum tape_col col, const uint64_t *values, uint32_t nr)
 {
-	uint64_t limits[TAPE_COL_MAX] = {
+	static const uint64_t limits[TAPE_COL_MAX] = {
 #define LIMIT(column, field, type, to, from, limit) [TAPE_COL_##column] = limit,
 		ACCESS(LIMIT)
 #undef LIMIT
@@ -82,11 +82,18 @@ bool tape_column_store(struct tape_batch *b, enum tape_col col, uint32_t at, uin
 	uint64_t limit = limits[col];
 	bool good = true;
 
+	for (uint32_t i = 0; limit && i < nr; i++)
+		good &= values[i] < limit;
+	return good;
+}
+
+bool tape_column_store(struct tape_batch *b, enum tape_col col, uint32_t at, uint32_t nr,
+		       const uint64_t *values)
+{
 	assert(at + nr <= b->events);
-	if (limit)
-		for (uint32_t i = 0; i < nr; i++)
-			good &= values[i] < limit;
-	switch (good ? col : TAPE_COL_MAX) {
+	if (!numbers_good(col, values, nr))
+		return false;
+	switch (col) {
 #define STORE(column, field, type, to, from, bound)                \
 	case TAPE_COL_##column:                                    \
 		for (uint32_t i = 0; i < nr; i++)                  \
@@ -97,7 +104,57 @@ bool tape_column_store(struct tape_batch *b, enum tape_col col, uint32_t at, uin
 	case TAPE_COL_MAX:
 		break;
 	}
-	return good;
+	return true;
+}
+
+/* Rows of one type from a dictionary of that type. */
+#define GATHER(type)                                                                          \
+	static bool gather_##type(type *restrict field, uint32_t rows, struct tape_ints *s,   \
+				  const type dict[TAPE_INTS_DICT])                            \
+	{                                                                                     \
+		uint8_t room[TAPE_INTS_BLOCK];                                                \
+                                                                                              \
+		for (uint32_t at = 0, nr; at < rows; at += nr) {                              \
+			const uint8_t *index;                                                 \
+                                                                                              \
+			nr = rows - at < TAPE_INTS_BLOCK ? rows - at : TAPE_INTS_BLOCK;       \
+			index = tape_ints_indices(s, room, nr);                               \
+			if (!index)                                                           \
+				return false;                                                 \
+			for (uint32_t i = 0; i < nr; i++)                                     \
+				field[at + i] = dict[index[i]];                               \
+		}                                                                             \
+		return true;                                                                  \
+	}
+GATHER(uint64_t)
+GATHER(int64_t)
+GATHER(uint32_t)
+GATHER(int32_t)
+GATHER(uint16_t)
+GATHER(int16_t)
+GATHER(uint8_t)
+#undef GATHER
+
+bool tape_column_gather(struct tape_batch *b, enum tape_col col, struct tape_ints *s,
+			const uint64_t *dict, uint32_t entries)
+{
+	if (!numbers_good(col, dict, entries))
+		return false;
+	switch (col) {
+#define CASE(column, field, type, to, from, bound)                          \
+	case TAPE_COL_##column: {                                           \
+		type narrow[TAPE_INTS_DICT];                                \
+                                                                            \
+		for (uint32_t i = 0; i < entries; i++)                      \
+			narrow[i] = (type)from(dict[i]);                    \
+		return gather_##type(b->field, b->events, s, narrow);       \
+	}
+		ACCESS(CASE)
+#undef CASE
+	case TAPE_COL_MAX:
+		break;
+	}
+	return false;
 }
 
 bool tape_column_is_blank(const struct tape_batch *b, enum tape_col col)

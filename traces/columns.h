@@ -78,6 +78,12 @@ void tape_column_load(const struct tape_batch *b, enum tape_col col, uint32_t at
 /* False when a number is outside the column's type or the limits of event.h. */
 bool tape_column_store(struct tape_batch *b, enum tape_col col, uint32_t at, uint32_t nr,
 		       const uint64_t *values);
+/*
+ * All rows of @col from the unread stream @s, which is a dictionary of @entries numbers @dict.
+ * False when an entry or an index is out of range.
+ */
+bool tape_column_gather(struct tape_batch *b, enum tape_col col, struct tape_ints *s,
+			const uint64_t *dict, uint32_t entries);
 /* True when every row holds the default of tape_event_blank() (ts_lo, ts_hi: equals ts). */
 bool tape_column_is_blank(const struct tape_batch *b, enum tape_col col);
 

@@ -174,7 +174,7 @@ enum { ROW_ALLOC = TAPE_ROW_ALLOC, ROW_KNOWN, ROW_UNKNOWN };
 struct block {
 	uint32_t at, nr;
 	uint8_t classes[TAPE_INTS_BLOCK];
-	uint16_t source[TAPE_INTS_BLOCK]; /* of known rows */
+	uint16_t source[TAPE_INTS_BLOCK]; /* of known rows; else 0 */
 	uint64_t values[TAPE_INTS_BLOCK];
 };
 
@@ -199,12 +199,13 @@ static bool rows_next(struct tape_scratch *s, const struct tape_batch *b, uint64
 		uint32_t alloc = 0 - (uint32_t)(tape_op_class[b->op[row]] == TAPE_ROW_ALLOC);
 		uint32_t inside = (offset < TAPE_WINDOW) & (object != TAPE_NO_OBJECT);
 		uint16_t *of = &row_of[inside ? offset : TAPE_WINDOW];
-		uint32_t was = *of;
+		uint32_t was = *of, known;
 
 		/* row 65535 + 1 wraps to "none": no row comes after it */
 		*of = (uint16_t)((was & ~alloc) | ((row + 1) & alloc));
-		k->source[i] = (uint16_t)(was - 1);
-		k->classes[i] = (uint8_t)((ROW_UNKNOWN - (inside & (was != 0))) & ~alloc);
+		known = (inside & (was != 0)) & ~alloc;
+		k->source[i] = (uint16_t)((was - 1) & (0 - known));
+		k->classes[i] = (uint8_t)((ROW_UNKNOWN - known) & ~alloc);
 	}
 	return k->nr > 0;
 }
@@ -247,14 +248,14 @@ static uint32_t slot_predict(const struct slot_model *m)
 	return (uint32_t)(m->next != UINT64_MAX ? m->next : m->high);
 }
 
-static void slot_seen(struct slot_model *m, uint32_t slot)
+static inline void slot_seen(struct slot_model *m, uint32_t slot)
 {
 	uint64_t above = slot == TAPE_NO_SLOT ? 0 : (uint64_t)slot + 1;
 
 	m->high = max_u64(m->high, above);
 }
 
-static void slot_freed(struct slot_model *m, uint32_t slot)
+static inline void slot_freed(struct slot_model *m, uint32_t slot)
 {
 	slot_seen(m, slot);
 	if (slot >= TAPE_SLOT_MODEL_LIMIT)
@@ -263,15 +264,13 @@ static void slot_freed(struct slot_model *m, uint32_t slot)
 	m->next = slot < m->next ? slot : m->next;
 }
 
-static void slot_taken(struct slot_model *m, uint32_t slot)
+static inline void slot_taken(struct slot_model *m, uint32_t slot)
 {
 	slot_seen(m, slot);
-	if (slot >= TAPE_SLOT_MODEL_LIMIT)
-		return;
-	tape_freeset_remove(m->free, slot);
-	/* sought now, so that it is ready when the next alloc asks */
-	if (slot == m->next)
-		m->next = m->free->members ? tape_freeset_min(m->free) : UINT64_MAX;
+	if (slot == m->next) /* sought now, so that it is ready when the next alloc asks */
+		m->next = tape_freeset_take_min(m->free, slot);
+	else if (slot < TAPE_SLOT_MODEL_LIMIT)
+		tape_freeset_remove(m->free, slot);
 }
 
 /* The number of an alloc in form 1: 0 as predicted, else 1 + step from the last written one. */
@@ -331,7 +330,7 @@ void tape_slot_encode(struct tape_scratch *s, enum tape_col col, const struct ta
 	streams_write(s, nr, out);
 }
 
-static uint32_t slot_alloc_decode(struct slot_model *m, uint64_t number)
+static inline uint32_t slot_alloc_decode(struct slot_model *m, uint64_t number)
 {
 	uint32_t slot = slot_predict(m);
 
@@ -341,19 +340,39 @@ static uint32_t slot_alloc_decode(struct slot_model *m, uint64_t number)
 	return slot;
 }
 
-static void slot_rows(struct slot_model *m, struct tape_batch *b, bool predict,
-		      const struct block *k)
+/* The slot of a row that is no predicted alloc; without a branch, see rows_next(). */
+static inline uint32_t slot_other_decode(const uint32_t *slots, const struct block *k, uint32_t i)
 {
+	uint32_t unknown = 0 - (uint32_t)(k->classes[i] != ROW_KNOWN);
+
+	return (uint32_t)k->values[i] + (slots[k->source[i]] | unknown);
+}
+
+static void slot_rows_written(struct tape_batch *b, const struct block *k)
+{
+	uint32_t *slots = b->slot;
+
+	for (uint32_t i = 0, row = k->at; i < k->nr; i++, row++)
+		slots[row] = slot_other_decode(slots, k, i);
+}
+
+static void slot_rows_predicted(struct slot_model *model, struct tape_batch *b,
+				const struct block *k)
+{
+	struct slot_model m = *model; /* a copy the compiler can keep in registers */
+	uint32_t *slots = b->slot;
+	const uint8_t *op = b->op + k->at;
+
 	for (uint32_t i = 0, row = k->at; i < k->nr; i++, row++) {
-		if (predict && k->classes[i] == ROW_ALLOC) {
-			b->slot[row] = slot_alloc_decode(m, k->values[i]);
+		if (k->classes[i] == ROW_ALLOC) {
+			slots[row] = slot_alloc_decode(&m, k->values[i]);
 			continue;
 		}
-		b->slot[row] = (uint32_t)k->values[i] +
-			       (k->classes[i] == ROW_KNOWN ? b->slot[k->source[i]] : UINT32_MAX);
-		if (predict && tape_op_class[b->op[row]] == TAPE_ROW_FREE)
-			slot_freed(m, b->slot[row]);
+		slots[row] = slot_other_decode(slots, k, i);
+		if (tape_op_class[op[i]] == TAPE_ROW_FREE)
+			slot_freed(&m, slots[row]);
 	}
+	*model = m;
 }
 
 bool tape_slot_decode(struct tape_scratch *s, enum tape_col col, struct tape_cursor *in,
@@ -368,8 +387,10 @@ bool tape_slot_decode(struct tape_scratch *s, enum tape_col col, struct tape_cur
 	(void)col;
 	while (good && rows_next(s, b, base, &k)) {
 		good = tape_rows_merge(s->streams, k.classes, k.nr, k.values);
-		if (good)
-			slot_rows(&m, b, form, &k);
+		if (good && form)
+			slot_rows_predicted(&m, b, &k);
+		else if (good)
+			slot_rows_written(b, &k);
 	}
 	tape_freeset_clear(m.free);
 	return good && streams_done(s);

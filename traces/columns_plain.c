@@ -15,8 +15,14 @@ bool tape_plain_decode(struct tape_scratch *s, enum tape_col col, struct tape_cu
 		       struct tape_batch *b)
 {
 	uint64_t block[TAPE_INTS_BLOCK];
+	const uint64_t *dict;
+	uint32_t entries;
 
 	tape_ints_open(&s->streams[0], in, b->events);
+	dict = tape_ints_dict(&s->streams[0], &entries);
+	if (dict)
+		return tape_column_gather(b, col, &s->streams[0], dict, entries) &&
+		       tape_ints_done(&s->streams[0]);
 	for (uint32_t at = 0, nr; at < b->events; at += nr) {
 		nr = b->events - at < TAPE_INTS_BLOCK ? b->events - at : TAPE_INTS_BLOCK;
 		tape_ints_next(&s->streams[0], block, nr);

@@ -47,25 +47,23 @@ static inline bool tape_freeset_has(const struct tape_freeset *s, uint64_t numbe
 	return number < s->capacity && s->level[0][number >> 6] >> (number & 63) & 1;
 }
 
-/* Add @number (below the capacity).  Adding a member changes nothing. */
+/*
+ * Add @number (below the capacity).  Adding a member changes nothing.  Every level is written:
+ * whether a word was empty before cannot be predicted, and a wrong guess costs more than a store.
+ */
 static inline void tape_freeset_add(struct tape_freeset *s, uint64_t number)
 {
+	uint32_t levels;
+
 	assert(number < s->capacity);
 	while (number >> (6 * s->levels)) {
 		s->level[s->levels][0] = s->members != 0;
 		s->levels++;
 	}
-	if (tape_freeset_has(s, number))
-		return;
-	s->members++;
-	for (uint32_t l = 0; l < s->levels; l++) {
-		uint64_t *word = &s->level[l][number >> 6], old = *word;
-
-		*word = old | UINT64_C(1) << (number & 63);
-		if (old)
-			return;
-		number >>= 6;
-	}
+	levels = s->levels;
+	s->members += !(s->level[0][number >> 6] >> (number & 63) & 1);
+	for (uint32_t l = 0; l < levels; l++, number >>= 6)
+		s->level[l][number >> 6] |= UINT64_C(1) << (number & 63);
 }
 
 /* Remove @number; removing a number that is no member changes nothing. */
@@ -93,6 +91,24 @@ static inline uint64_t tape_freeset_min(const struct tape_freeset *s)
 	for (uint32_t l = s->levels; l-- > 0;)
 		at = at << 6 | (uint64_t)__builtin_ctzll(s->level[l][at]);
 	return at;
+}
+
+/*
+ * Remove @min, the smallest member, and return the next smallest (UINT64_MAX: none left).
+ * Without branches that depend on the members, as tape_freeset_add().
+ */
+static inline uint64_t tape_freeset_take_min(struct tape_freeset *s, uint64_t min)
+{
+	uint64_t at = min, empty = 1;
+
+	assert(tape_freeset_has(s, min) && tape_freeset_min(s) == min);
+	for (uint32_t l = 0; l < s->levels; l++, at >>= 6) {
+		uint64_t word = s->level[l][at >> 6] & ~(empty << (at & 63));
+
+		s->level[l][at >> 6] = word;
+		empty = word == 0;
+	}
+	return --s->members ? tape_freeset_min(s) : UINT64_MAX;
 }
 
 /* Remove every member; costs what is in the set, not its capacity. */

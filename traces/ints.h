@@ -61,6 +61,15 @@ void tape_ints_open(struct tape_ints *s, struct tape_cursor *in, uint32_t nr);
  */
 void tape_ints_next(struct tape_ints *s, uint64_t *ret_values, uint32_t nr);
 
+/*
+ * A stream that is a dictionary can be read as indices into it instead, which keeps narrow
+ * columns narrow: tape_ints_dict() gives the entries (NULL: it is no dictionary), then
+ * tape_ints_indices() the next @nr (<= TAPE_INTS_BLOCK) indices, in @room or borrowed from the
+ * input, all below the number of entries; NULL when one is not.
+ */
+const uint64_t *tape_ints_dict(const struct tape_ints *s, uint32_t *ret_entries);
+const uint8_t *tape_ints_indices(struct tape_ints *s, uint8_t room[TAPE_INTS_BLOCK], uint32_t nr);
+
 /* Numbers not yet read. */
 static inline uint32_t tape_ints_left(const struct tape_ints *s)
 {

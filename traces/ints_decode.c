@@ -85,29 +85,32 @@ static void indices_unpack(const struct tape_ints_plain *p, uint8_t *restrict in
 	}
 }
 
-/* Returns false when an index has no entry. */
-static bool dict_next(struct tape_ints_plain *p, uint64_t *restrict values, uint32_t nr)
+/* The next @nr indices, in @room or in the input; NULL when one has no entry. */
+static const uint8_t *indices_next(const struct tape_ints_plain *p, uint8_t room[TAPE_INTS_BLOCK],
+				   uint32_t nr)
 {
-	uint8_t unpacked[TAPE_INTS_BLOCK];
-	const uint8_t *index = unpacked;
+	const uint8_t *index = room;
 	uint8_t highest = 0;
 
-	if (!p->bits) {
-		for (uint32_t i = 0; i < nr; i++)
-			values[i] = p->dict[0];
-		return true;
-	}
 	if (p->bits == 8)
 		index = p->packed + p->at;
+	else if (p->bits)
+		indices_unpack(p, room, nr);
 	else
-		indices_unpack(p, unpacked, nr);
+		memset(room, 0, nr);
 	for (uint32_t i = 0; i < nr; i++)
 		highest = index[i] > highest ? index[i] : highest;
-	if (nr && highest >= p->entries)
-		return false;
-	for (uint32_t i = 0; i < nr; i++)
+	return nr && highest >= p->entries ? NULL : index;
+}
+
+static bool dict_next(struct tape_ints_plain *p, uint64_t *restrict values, uint32_t nr)
+{
+	uint8_t room[TAPE_INTS_BLOCK];
+	const uint8_t *index = indices_next(p, room, nr);
+
+	for (uint32_t i = 0; index && i < nr; i++)
 		values[i] = p->dict[index[i]];
-	return true;
+	return index != NULL;
 }
 
 static void plain_open(struct tape_ints_plain *p, struct tape_cursor *in, uint32_t nr, uint8_t form)
@@ -212,6 +215,25 @@ void tape_ints_next(struct tape_ints *s, uint64_t *ret_values, uint32_t nr)
 		runs_next(s, ret_values, nr);
 	else if (!plain_next(&s->plain, ret_values, nr))
 		s->bad = true;
+}
+
+const uint64_t *tape_ints_dict(const struct tape_ints *s, uint32_t *ret_entries)
+{
+	if (s->runs || s->bad || s->plain.form != TAPE_INTS_DICT_FORM)
+		return NULL;
+	*ret_entries = s->plain.entries;
+	return s->plain.dict;
+}
+
+const uint8_t *tape_ints_indices(struct tape_ints *s, uint8_t room[TAPE_INTS_BLOCK], uint32_t nr)
+{
+	const uint8_t *index;
+
+	assert(nr <= TAPE_INTS_BLOCK && nr <= s->left && !s->runs);
+	index = indices_next(&s->plain, room, nr);
+	s->left -= nr;
+	s->plain.at += nr;
+	return index;
 }
 
 bool tape_ints_done(const struct tape_ints *s)

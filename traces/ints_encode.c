@@ -2,6 +2,7 @@
 /* Integer streams, writing: look at the numbers once, choose a form, write it. */
 #include "traces/ints.h"
 
+#define DIRECT_MAX 8192u /* numbers below find their index without hashing */
 #define HASH_SLOTS 1024u /* power of two, > 2 * TAPE_INTS_DICT */
 
 /* What is known about the numbers before a form is chosen. */
@@ -36,6 +37,26 @@ static uint32_t dict_index(struct survey *s, uint64_t value)
 	return s->entries - 1;
 }
 
+/* As survey_dict(), for numbers below DIRECT_MAX. */
+static void survey_dict_direct(struct survey *s, const uint64_t *values, uint32_t nr)
+{
+	uint16_t known[DIRECT_MAX] = { 0 }; /* index + 1 */
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint16_t *index = &known[values[i]];
+
+		if (!*index) {
+			if (s->entries == TAPE_INTS_DICT) {
+				s->entries++;
+				return;
+			}
+			s->dict[s->entries] = values[i];
+			*index = (uint16_t)++s->entries;
+		}
+		s->index[i] = (uint8_t)(*index - 1);
+	}
+}
+
 /* Give every number its dictionary index; gives up at the first that finds no room. */
 static void survey_dict(struct survey *s, const uint64_t *values, uint32_t nr)
 {
@@ -66,7 +87,10 @@ static void survey_take(struct survey *s, const uint64_t *values, uint32_t nr)
 	s->all_bits = bits;
 	s->runs = (uint32_t)runs;
 	s->entries = 0;
-	survey_dict(s, values, nr);
+	if (bits < DIRECT_MAX)
+		survey_dict_direct(s, values, nr);
+	else
+		survey_dict(s, values, nr);
 	assert(s->runs <= nr && (s->entries <= s->runs || s->entries > TAPE_INTS_DICT));
 }
 
