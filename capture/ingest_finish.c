@@ -65,6 +65,8 @@ static int define_from(struct ingest *ing, const struct snapshot *s, uint32_t nu
 		c->row.flags |= TAPE_CACHE_HWALIGN;
 	if (snapshot_number(s, name->text, "destroy_by_rcu", 0))
 		c->row.flags |= TAPE_CACHE_RCU;
+	if (snapshot_has(s, name->text, "ctor"))
+		c->row.flags |= TAPE_CACHE_CTOR;
 	/* kmalloc caches serve kmalloc alone, and that is named by its size already. */
 	if (!(c->row.flags & TAPE_CACHE_KMALLOC))
 		rc = ingest_learn_sizes(ing, id, c->row.object_size,

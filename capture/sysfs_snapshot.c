@@ -218,15 +218,24 @@ const struct snapshot_value *snapshot_at(const struct snapshot *s, uint32_t cach
 	return at ? &s->values[*at - 1] : NULL;
 }
 
-int64_t snapshot_number(const struct snapshot *s, const char *cache, const char *file,
-			int64_t fallback)
+static const struct snapshot_value *find_value(const struct snapshot *s, const char *cache,
+					       const char *file)
 {
 	uint32_t c = intern_find(&s->caches, cache, strlen(cache));
 	uint32_t f = intern_find(&s->files, file, strlen(file));
-	const struct snapshot_value *v;
 
-	if (c == UINT32_MAX || f == UINT32_MAX)
-		return fallback;
-	v = snapshot_at(s, c, f);
+	return c == UINT32_MAX || f == UINT32_MAX ? NULL : snapshot_at(s, c, f);
+}
+
+bool snapshot_has(const struct snapshot *s, const char *cache, const char *file)
+{
+	return find_value(s, cache, file) != NULL;
+}
+
+int64_t snapshot_number(const struct snapshot *s, const char *cache, const char *file,
+			int64_t fallback)
+{
+	const struct snapshot_value *v = find_value(s, cache, file);
+
 	return v && v->numeric ? v->value : fallback;
 }

@@ -54,5 +54,7 @@ const struct snapshot_value *snapshot_at(const struct snapshot *s, uint32_t cach
 /* The same by name; @fallback when it is missing or not a number. */
 int64_t snapshot_number(const struct snapshot *s, const char *cache, const char *file,
 			int64_t fallback);
+/* Does the snapshot have this file, whatever it holds (`ctor` names a function)? */
+bool snapshot_has(const struct snapshot *s, const char *cache, const char *file);
 
 #endif

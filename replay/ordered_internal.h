@@ -37,6 +37,8 @@ struct ordered_rcu {
 struct ordered_cache {
 	const struct replay_plan_cache *plan;
 	struct alloc_cache *cache;
+	size_t index;			 /* in ordered.caches */
+	uint32_t order, size;		 /* of its slabs and objects */
 	struct replay_snapshot initial, begin, end;
 	struct replay_snapshot *laps; /* [nr_laps], counters since the creation */
 	uint32_t nr_laps;
@@ -75,6 +77,7 @@ struct ordered {
 	uint64_t nr_orphans, next_orphan;
 	uint64_t next_tick_ts, next_rcu_ts;    /* UINT64_MAX: none */
 	bool hooked;			       /* paths, placement or numbering: the slow loop */
+	bool numbered;			       /* slabs get numbers */
 	bool reordered;			       /* slots of orphan frees are their numbers */
 	bool stop_changed;		       /* an operation set an earlier next_rcu_ts */
 	struct replay_paths *paths;

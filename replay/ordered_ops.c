@@ -40,7 +40,7 @@ static int number_object(struct ordered *o, struct ordered_cache *run, void *obj
 	struct alloc_slab *s;
 	uint32_t index, number;
 
-	if (!o->observer.transition || !(s = alloc_slab_of(o->machine, obj, &index)))
+	if (!o->numbered || !(s = alloc_slab_of(o->machine, obj, &index)))
 		return 0;
 	alloc_slab_info(s, &info);
 	if (replay_number_get(&run->numbers, info.id, &number) < 0)

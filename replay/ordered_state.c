@@ -33,6 +33,7 @@ static void on_transition(void *ctx, const struct alloc_cache *c, const struct a
 		return;
 	alloc_slab_info(s, &info);
 	replay_number_died(&run->numbers, info.id);
+	replay_place_died(o, run, info.id);
 }
 
 static int machine_create(struct ordered *o)
@@ -48,7 +49,7 @@ static int machine_create(struct ordered *o)
 	int rc;
 
 	o->observer.ctx = o;
-	if (p->cfg->want_state || p->cfg->paths)
+	if (o->numbered || o->place)
 		o->observer.transition = on_transition;
 	if (p->sync == ALLOC_SYNC_SIM)
 		o->observer.refill = sim_hooks_observer.refill;
@@ -107,6 +108,7 @@ static int run_create(struct ordered *o, const struct replay_plan_cache *pc,
 		.knobs = pc->knobs,
 		.nr_knobs = pc->nr_knobs,
 	};
+	struct alloc_geometry geo;
 	int rc = o->v->create(o->machine, &cfg, &run->cache);
 
 	if (rc < 0)
@@ -114,6 +116,9 @@ static int run_create(struct ordered *o, const struct replay_plan_cache *pc,
 				    "cache %s (%" PRIu64 " bytes): %s refuses its size, alignment "
 				    "or one of its knobs: %s", pc->row.name, pc->row.object_size,
 				    o->v->name, strerror(-rc));
+	alloc_cache_geometry(run->cache, &geo);
+	run->order = geo.order;
+	run->size = geo.size;
 	run->plan = pc;
 	rc = replay_snapshot_take(&run->initial, run->cache, o->v, o->plan->cpus);
 	/* A cache of a window that is open already: what its creation counts lies before. */
@@ -153,6 +158,7 @@ int ordered_cache_get(struct ordered *o, uint16_t id, struct ordered_cache **ret
 	run = calloc(1, sizeof(*run));
 	if (!run)
 		return tape_err_set(o->reterr, -ENOMEM, "cache %s: out of memory", pc->row.name);
+	run->index = o->nr_caches;
 	o->caches[o->nr_caches++] = run;
 	rc = run_create(o, pc, run);
 	if (rc < 0)
@@ -176,11 +182,13 @@ int ordered_init(struct ordered *o, const struct replay_plan *p, struct tape_err
 	if (!o->cache_of || !o->run_of)
 		return tape_err_set(reterr, -ENOMEM, "replay: out of memory");
 	rc = ordered_slots_grow(o, p->slots);
+	o->hooked = o->numbered = p->cfg->paths || p->cfg->want_state;
+	if (rc >= 0)
+		rc = replay_place_create(o);
 	if (rc >= 0)
 		rc = machine_create(o);
 	if (rc < 0)
 		return rc;
-	o->hooked = p->cfg->paths || p->cfg->want_state;
 	if (!p->script && p->variant->tick)
 		o->next_tick_ts = 0;
 	if (p->cfg->paths) {
@@ -188,7 +196,6 @@ int ordered_init(struct ordered *o, const struct replay_plan *p, struct tape_err
 		if (!o->paths)
 			return tape_err_set(reterr, -ENOMEM, "paths: out of memory");
 	}
-	rc = replay_place_create(o);
 	/* A script has one cache and its state is asked for even when no operation comes. */
 	if (rc >= 0 && p->script && p->nr_caches)
 		rc = ordered_cache_get(o, p->caches[0].row.id, &run);
@@ -215,6 +222,7 @@ static void run_destroy(struct ordered *o, struct ordered_cache *run)
 
 void ordered_fini(struct ordered *o)
 {
+	o->observer.transition = NULL; /* the end of the caches is nobody's business */
 	replay_paths_destroy(o->paths);
 	replay_place_destroy(o->place);
 	for (size_t i = 0; i < o->nr_caches; i++)

@@ -29,5 +29,7 @@ void *replay_place_alloc(struct ordered *o, struct ordered_cache *run, const str
 /* An object from before the recording at @address on @cpu. */
 void *replay_place_warm(struct ordered *o, struct ordered_cache *run, uint32_t cpu,
 			uint64_t address);
+/* Slab @slab_id of @run went back to the page allocator. */
+void replay_place_died(struct ordered *o, const struct ordered_cache *run, uint32_t slab_id);
 
 #endif

@@ -95,6 +95,22 @@ static int plan_sizes(struct replay_plan *p, struct tape_err *reterr)
 	return 0;
 }
 
+/*
+ * Caches with constructors or lookups under RCU keep the free pointer behind the object, unless
+ * the kernel was told a place inside it: then the recorded size leaves no room behind.
+ */
+static void plan_free_pointer(struct replay_plan *p, struct tape_cache *row)
+{
+	TAPE_CLEANUP(tape_freep) char *text = NULL;
+	const uint64_t behind = TAPE_CACHE_RCU | TAPE_CACHE_CTOR;
+
+	if (!(row->flags & behind) ||
+	    tape_knob_get(p->tape, row->id, "slab_size", &text, NULL) < 0 || !text)
+		return;
+	if (strtoull(text, NULL, 10) < row->object_size + sizeof(void *))
+		row->flags &= ~behind;
+}
+
 static int plan_caches(struct replay_plan *p, struct tape_err *reterr)
 {
 	TAPE_CLEANUP(tape_freep) struct tape_cache *rows = NULL;
@@ -110,6 +126,7 @@ static int plan_caches(struct replay_plan *p, struct tape_err *reterr)
 	for (size_t i = 0; i < p->nr_caches; i++) {
 		p->caches[i].row = rows[i];
 		p->caches[i].from_seq = p->from_seq;
+		plan_free_pointer(p, &p->caches[i].row);
 		for (size_t f = 0; f < p->cfg->nr_from; f++)
 			if (p->cfg->from[f].cache == rows[i].id)
 				p->caches[i].from_seq = p->cfg->from[f].seq;

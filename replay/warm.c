@@ -14,8 +14,10 @@
 #include "replay/ordered_internal.h"
 #include "replay/place.h"
 
-#define WARM_COLUMNS (1u << TAPE_COL_CPU | 1u << TAPE_COL_OP | 1u << TAPE_COL_CACHE | \
-		      1u << TAPE_COL_FLAGS | 1u << TAPE_COL_MEM_NODE | 1u << TAPE_COL_ADDRESS)
+/* To find orphans, and to read the batches that have some. */
+#define FIND_COLUMNS (1u << TAPE_COL_OP | 1u << TAPE_COL_FLAGS)
+#define WARM_COLUMNS (FIND_COLUMNS | 1u << TAPE_COL_CPU | 1u << TAPE_COL_CACHE | \
+		      1u << TAPE_COL_MEM_NODE)
 
 static uint32_t warm_cpu(struct ordered *o, uint32_t cpu, int node)
 {
@@ -56,12 +58,26 @@ static int warm_one(struct ordered *o, const struct tape_batch *b, uint32_t i)
 	return 0;
 }
 
+static bool is_orphan(const struct tape_batch *b, uint32_t i)
+{
+	return b->flags[i] & TAPE_F_ORPHAN && tape_op_frees(b->op[i]);
+}
+
+static bool has_orphans(const struct tape_batch *b)
+{
+	uint16_t any = 0;
+
+	for (uint32_t i = 0; i < b->events; i++)
+		any |= b->flags[i];
+	return any & TAPE_F_ORPHAN;
+}
+
 static int warm_batch(struct ordered *o, const struct tape_batch *b, uint64_t *capacity)
 {
 	int rc = 0;
 
 	for (uint32_t i = 0; i < b->events && rc >= 0; i++) {
-		if (!(b->flags[i] & TAPE_F_ORPHAN) || !tape_op_frees(b->op[i]))
+		if (!is_orphan(b, i))
 			continue;
 		if (o->nr_orphans == *capacity) {
 			uint64_t want = *capacity ? *capacity * 2 : 1024;
@@ -74,6 +90,26 @@ static int warm_batch(struct ordered *o, const struct tape_batch *b, uint64_t *c
 		}
 		rc = warm_one(o, b, i);
 	}
+	return rc;
+}
+
+/* The orphans among events [@first, @past). */
+static int warm_range(struct ordered *o, uint64_t first, uint64_t past, uint64_t *capacity)
+{
+	const struct tape_range range = { first, past, 0, UINT64_MAX };
+	const struct tape_batch *b;
+	struct tape_reader *r;
+	int rc = tape_reader_open(o->plan->tape, &range, WARM_COLUMNS |
+				  (o->place ? 1u << TAPE_COL_ADDRESS : 0), &r, o->reterr);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = tape_reader_next(r, &b, o->reterr)) > 0) {
+		rc = warm_batch(o, b, capacity);
+		if (rc < 0)
+			break;
+	}
+	tape_reader_close(r);
 	return rc;
 }
 
@@ -103,11 +139,12 @@ int ordered_warm(struct ordered *o)
 
 	if (o->plan->cfg->warm == REPLAY_WARM_NONE || !o->plan->totals.orphan_frees)
 		return 0;
-	rc = tape_reader_open(o->plan->tape, &all, WARM_COLUMNS, &r, o->reterr);
+	rc = tape_reader_open(o->plan->tape, &all, FIND_COLUMNS, &r, o->reterr);
 	if (rc < 0)
 		return rc;
 	while ((rc = tape_reader_next(r, &b, o->reterr)) > 0) {
-		rc = warm_batch(o, b, &capacity);
+		if (has_orphans(b))
+			rc = warm_range(o, b->first_seq, b->first_seq + b->events, &capacity);
 		if (rc < 0)
 			break;
 	}
