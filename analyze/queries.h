@@ -21,7 +21,7 @@ struct analyze_query {
 	const char *sql; /* the whole file */
 };
 
-extern const struct analyze_query analyze_queries[]; /* by name; ends with a NULL name */
+extern const struct analyze_query analyze_queries[]; /* ends with a NULL name */
 
 const struct analyze_query *analyze_query_find(const char *name); /* NULL: none */
 

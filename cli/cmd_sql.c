@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/open_source.h"
 #include "cli/output.h"
+#include "cli/sql_reference.h"
 #include "cli/sql_run.h"
 #include "cli/sql_shell.h"
 #include "cli/verb.h"
@@ -16,7 +17,7 @@
 struct sql_options {
 	char *file, *format;
 	char **attach;
-	int json, csv, write;
+	int json, csv, write, reference;
 };
 
 static struct sql_options opt;
@@ -30,6 +31,8 @@ static const struct poptOption options[] = {
 	{ "json", 0, POPT_ARG_NONE, &opt.json, 0, "same as --format json", NULL },
 	{ "csv", 0, POPT_ARG_NONE, &opt.csv, 0, "same as --format csv", NULL },
 	{ "write", 0, POPT_ARG_NONE, &opt.write, 0, "allow changes to the tape", NULL },
+	{ "reference", 0, POPT_ARG_NONE, &opt.reference, 0,
+	  "describe the tables and their columns, and end", NULL },
 	POPT_TABLEEND,
 };
 
@@ -89,6 +92,8 @@ static int run(poptContext con)
 	struct tape_err err = { 0 };
 	int rc;
 
+	if (opt.reference)
+		return sql_reference();
 	if (!path)
 		return cli_usage("sql", "which tape?  slabtape sql TAPE [QUERY]");
 	if (poptPeekArg(con))

@@ -63,6 +63,16 @@ static size_t display_width(const char *text, size_t bytes)
 	return n;
 }
 
+/* Width of a cell as it will be printed; markdown escapes bars. */
+static size_t cell_width(const struct output *o, const char *text, size_t bytes)
+{
+	size_t n = display_width(text, bytes);
+
+	for (size_t i = 0; o->format == OUTPUT_MARKDOWN && i < bytes; i++)
+		n += text[i] == '|';
+	return n;
+}
+
 struct output *output_begin(FILE *out, enum output_format format, int columns,
 			    const char *const *names)
 {
@@ -88,7 +98,9 @@ struct output *output_begin(FILE *out, enum output_format format, int columns,
 			output_free(o);
 			return NULL;
 		}
-		o->widths[i] = display_width(names[i], strlen(names[i]));
+		o->widths[i] = cell_width(o, names[i], strlen(names[i]));
+		if (format == OUTPUT_MARKDOWN && o->widths[i] < 3)
+			o->widths[i] = 3; /* a separator needs three dashes */
 	}
 	return o;
 }
@@ -159,20 +171,15 @@ static void json_row(struct output *o, const struct cell *row)
 }
 
 /* Line breaks would tear a line-based table apart; markdown also splits at bars. */
-static size_t plain_cell(struct output *o, const struct cell *c)
+static void plain_cell(struct output *o, const struct cell *c)
 {
-	size_t extra = 0;
-
 	for (size_t i = 0; i < c->bytes; i++) {
 		char ch = c->text[i];
 
-		if (o->format == OUTPUT_MARKDOWN && ch == '|') {
+		if (o->format == OUTPUT_MARKDOWN && ch == '|')
 			fputc('\\', o->out);
-			extra++;
-		}
 		fputc(ch == '\n' || ch == '\r' || ch == '\t' ? ' ' : ch, o->out);
 	}
-	return display_width(c->text, c->bytes) + extra;
 }
 
 static void pad(FILE *out, size_t n)
@@ -186,7 +193,7 @@ static void aligned_row(struct output *o, const struct cell *row)
 	bool bars = o->format == OUTPUT_MARKDOWN;
 
 	for (int i = 0; i < o->columns; i++) {
-		size_t width = display_width(row[i].text ? row[i].text : "", row[i].bytes);
+		size_t width = cell_width(o, row[i].text ? row[i].text : "", row[i].bytes);
 		size_t room = o->widths[i] > width ? o->widths[i] - width : 0;
 
 		fputs(bars ? (i ? " | " : "| ") : (i ? "  " : ""), o->out);
@@ -203,7 +210,7 @@ static void aligned_row(struct output *o, const struct cell *row)
 static void aligned_header(struct output *o, const struct cell *first)
 {
 	for (int i = 0; i < o->columns; i++) {
-		size_t width = display_width(o->names[i], strlen(o->names[i]));
+		size_t width = cell_width(o, o->names[i], strlen(o->names[i]));
 		bool right = first && first[i].kind == CELL_NUMBER;
 
 		fputs(o->format == OUTPUT_MARKDOWN ? (i ? " | " : "| ") : (i ? "  " : ""), o->out);
@@ -304,7 +311,7 @@ static void add_cell(struct output *o, enum cell_kind kind, const char *text, si
 		c->kind = CELL_NULL;
 		c->bytes = 0;
 	}
-	width = display_width(c->text ? c->text : "", c->bytes);
+	width = cell_width(o, c->text ? c->text : "", c->bytes);
 	if (!o->printed && width > o->widths[o->at])
 		o->widths[o->at] = width;
 	if (++o->at == o->columns)

@@ -8,7 +8,7 @@
 int vtab_source_failed(int rc, const struct tape_err *err, char **ret_message)
 {
 	sqlite3_free(*ret_message);
-	*ret_message = sqlite3_mprintf("slabtape: %s", err->code ? err->text : tape_err_name(rc));
+	*ret_message = sqlite3_mprintf("slabtape: tape %s", err->code ? err->text : tape_err_name(rc));
 	switch (rc) {
 	case -ENOMEM:
 		return SQLITE_NOMEM;

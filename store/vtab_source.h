@@ -56,7 +56,7 @@ int vtab_source_page(struct vtab_source *s, size_t chunk, uint32_t columns,
 		     struct vtab_page **ret_page, char **ret_message);
 void vtab_page_put(struct vtab_page *page); /* NULL is accepted */
 
-/* The SQLite code and message for a failure of store/. */
+/* The SQLite code and message ("slabtape: tape ...") for a failure of store/. */
 int vtab_source_failed(int rc, const struct tape_err *err, char **ret_message);
 
 #endif
