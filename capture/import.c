@@ -15,7 +15,7 @@
 static const char *const format_names[CAPTURE_FORMAT_MAX] = {
 	[CAPTURE_FORMAT_UNKNOWN] = "unknown",	[CAPTURE_FORMAT_TAPE] = "tape",
 	[CAPTURE_FORMAT_OPS] = "ops",		[CAPTURE_FORMAT_TRACEDAT] = "trace.dat",
-	[CAPTURE_FORMAT_TEXT] = "ftrace-text",
+	[CAPTURE_FORMAT_TEXT] = "ftrace-text",	[CAPTURE_FORMAT_CTF] = "ctf",
 };
 
 const char *capture_format_name(enum capture_format format)
@@ -39,8 +39,11 @@ int capture_detect(const char *path, enum capture_format *ret_format, struct tap
 
 	if (rc < 0)
 		return rc;
-	rc = capture_input_open(source.events, &in, reterr);
-	if (rc >= 0)
+	if (source.is_ctf)
+		*ret_format = CAPTURE_FORMAT_CTF;
+	else
+		rc = capture_input_open(source.events, &in, reterr);
+	if (rc >= 0 && !source.is_ctf)
 		rc = capture_source_detect(in, ret_format, reterr);
 	capture_source_fini(&source);
 	return rc;
@@ -55,11 +58,26 @@ int import_release(const struct import_job *job, const char *release, struct tap
 	return job->source->release ? 0 : tape_err_set(reterr, -ENOMEM, "out of memory");
 }
 
+static int import_ctf_folder(const struct import_job *job, struct tape_err *reterr)
+{
+	job->stats->format = CAPTURE_FORMAT_CTF;
+#ifdef CAPTURE_CTF
+	return import_ctf(job->source->events, job, reterr);
+#else
+	return tape_err_set(reterr, -TAPE_E_VERSION,
+			    "open (%s): a CTF recording; this build has no babeltrace2",
+			    job->source->events);
+#endif
+}
+
 static int import_events(const struct import_job *job, struct tape_err *reterr)
 {
 	TAPE_CLEANUP(capture_input_closep) struct capture_input *in = NULL;
-	int rc = capture_input_open(job->source->events, &in, reterr);
+	int rc;
 
+	if (job->source->is_ctf)
+		return import_ctf_folder(job, reterr);
+	rc = capture_input_open(job->source->events, &in, reterr);
 	if (rc >= 0)
 		rc = capture_source_detect(in, &job->stats->format, reterr);
 	if (rc < 0)

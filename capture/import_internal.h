@@ -30,6 +30,10 @@ int import_tracedat(struct capture_input *in, const struct import_job *job,
 int import_text(struct capture_input *in, const struct import_job *job, struct tape_err *reterr)
 	TAPE_MUST_CHECK;
 
+/* @path: the folder.  Only in builds with babeltrace2 (CAPTURE_CTF). */
+int import_ctf(const char *path, const struct import_job *job, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
+
 /* The recorded kernel's release, from the source itself; one given by hand stands. */
 int import_release(const struct import_job *job, const char *release, struct tape_err *reterr)
 	TAPE_MUST_CHECK;

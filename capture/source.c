@@ -82,24 +82,40 @@ static int override(char **field, const char *option)
 	return *field ? 0 : -1;
 }
 
+/* The folder of a CTF recording at or below @path, malloc'ed; NULL when there is none. */
+static char *find_ctf(const char *path)
+{
+	static const char *const below[] = { "", "/kernel" };
+
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		TAPE_CLEANUP(tape_freep) char *metadata = NULL;
+		char *folder;
+
+		if (asprintf(&folder, "%s%s", path, below[i]) < 0)
+			return NULL;
+		metadata = find_in(folder, "metadata");
+		if (metadata)
+			return folder;
+		free(folder);
+	}
+	return NULL;
+}
+
 static int find_directory(const char *path, struct capture_source *s, struct tape_err *reterr)
 {
-	TAPE_CLEANUP(tape_freep) char *metadata = find_in(path, "metadata");
-
 	for (size_t i = 0; !s->events && i < sizeof(event_files) / sizeof(event_files[0]); i++)
 		s->events = find_in(path, event_files[i]);
-	if (s->events) {
-		find_companions(path, s);
-		return 0;
+	if (!s->events) {
+		s->events = find_ctf(path);
+		s->is_ctf = s->events != NULL;
 	}
-	if (metadata)
-		return tape_err_set(reterr, -TAPE_E_VERSION,
-				    "open (%s): a CTF recording; this build cannot import CTF",
+	if (!s->events)
+		return tape_err_set(reterr, -TAPE_E_FORMAT,
+				    "open (%s): the directory holds no trace.dat, trace.txt, trace, "
+				    "trace-cmd-report.txt or CTF metadata",
 				    path);
-	return tape_err_set(reterr, -TAPE_E_FORMAT,
-			    "open (%s): the directory holds no trace.dat, trace.txt, trace or "
-			    "trace-cmd-report.txt",
-			    path);
+	find_companions(path, s);
+	return 0;
 }
 
 int capture_source_find(const char *path, const struct capture_options *options,

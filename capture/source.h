@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands behind the SRC argument of an import: one file, or a directory as
- * `record --print-script` leaves it.
+ * What stands behind the SRC argument of an import: one file, a CTF recording (a folder with
+ * `metadata`, or with `kernel/metadata`), or a directory as `record --print-script` leaves it.
  *
  *	trace.dat | trace.txt | trace | trace-cmd-report.txt	the events, the first that exists
  *	slab.before, slab.after					dumps of /sys/kernel/slab
@@ -20,7 +20,8 @@
 struct capture_input;
 
 struct capture_source {
-	char *events; /* path of the events, "-" for standard input */
+	char *events; /* path of the events, "-" for standard input; a folder when is_ctf */
+	bool is_ctf;  /* a CTF recording: a folder with a file `metadata` */
 	char *slab_before, *slab_after, *zoneinfo, *topology, *release; /* NULL: none */
 };
 

@@ -19,6 +19,7 @@
 #define REPORT TEST_SOURCE_DIR "/data/6.1-netperf0-head.report.txt.zst"
 #define FIRST_SECOND_V6 TEST_SOURCE_DIR "/data/6.1-first-second.v6.dat.zst"
 #define FIRST_SECOND_V7 TEST_SOURCE_DIR "/data/6.1-first-second.v7.dat"
+#define CTF_HEAD TEST_SOURCE_DIR "/data/6.1-lttng-head.ctf"
 #define REPORT_EVENTS 30000
 
 static struct tape *sample; /* imported once */
@@ -265,6 +266,32 @@ static void versions_6_and_7_say_the_same(void **state)
 	tape_close(v7);
 }
 
+/* Counted with `babeltrace2 6.1-lttng-head.ctf`.  A build without babeltrace2 says so. */
+static void lttng_recordings_are_read(void **state)
+{
+	struct tape_err err = { 0 };
+	struct capture_stats stats;
+	struct tape *t = NULL;
+	int rc = capture_open_source(CTF_HEAD, NULL, &t, &stats, &err);
+
+	(void)state;
+	if (rc == -TAPE_E_VERSION) {
+		assert_non_null(strstr(err.text, "has no babeltrace2"));
+		return;
+	}
+	if (rc < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(stats.format, CAPTURE_FORMAT_CTF);
+	assert_int_equal(stats.kmalloc, 231);
+	assert_int_equal(stats.cache_alloc, 596);
+	assert_int_equal(stats.kfree, 223);
+	assert_int_equal(stats.cache_free, 450);
+	assert_int_equal(query(t, "SELECT max(cpu) FROM cpu"), 3);
+	assert_int_equal(query(t, "SELECT value = '6.1.0-57-amd64' FROM meta WHERE key = 'kernel'"),
+			 1);
+	tape_close(t);
+}
+
 /* The first second again, with the header of CPU 0's second page saying that events were lost. */
 static void lost_events_become_loss_rows(void **state)
 {
@@ -349,6 +376,7 @@ int main(void)
 		cmocka_unit_test(coverage_says_what_was_untraced),
 		cmocka_unit_test(text_gives_the_same_rows),
 		cmocka_unit_test(versions_6_and_7_say_the_same),
+		cmocka_unit_test(lttng_recordings_are_read),
 		cmocka_unit_test(lost_events_become_loss_rows),
 		cmocka_unit_test(damaged_files_end_in_an_error),
 	};
