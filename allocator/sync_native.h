@@ -69,7 +69,7 @@ static inline bool alloc_lock_try(struct alloc_lock *l, uint32_t cpu, enum alloc
 
 static inline void alloc_lock_release(struct alloc_lock *l, uint32_t cpu)
 {
-	assert(l->held == cpu + 1);
+	assert(__atomic_load_n(&l->held, __ATOMIC_RELAXED) == cpu + 1);
 	(void)cpu;
 	/* Pairs with alloc_lock_grab(). */
 	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);
@@ -87,7 +87,9 @@ static inline alloc_word_bits_t alloc_word_bits(struct alloc_slab_word w)
 
 /*
  * Two 8-byte loads may tear against a concurrent compare-exchange; a torn value then fails the
- * caller's own compare-exchange.  Relaxed for the same reason.
+ * caller's own compare-exchange, so the counts may be read relaxed.  The freelist is read with
+ * acquire: it pairs with alloc_word_cmpxchg(), so that links inside the objects it names are seen
+ * by a caller that follows them before its exchange.
  */
 static inline struct alloc_slab_word alloc_word_read(uint32_t cpu, const struct alloc_slab *s)
 {
@@ -97,7 +99,7 @@ static inline struct alloc_slab_word alloc_word_read(uint32_t cpu, const struct 
 
 	(void)cpu;
 	bits[1] = __atomic_load_n(&half[1], __ATOMIC_RELAXED);
-	bits[0] = __atomic_load_n(&half[0], __ATOMIC_RELAXED);
+	bits[0] = __atomic_load_n(&half[0], __ATOMIC_ACQUIRE);
 	__builtin_memcpy(&w, bits, sizeof(w));
 	return w;
 }
