@@ -156,25 +156,33 @@ int store_stats_write(struct tape *t, int64_t id, const struct store_summary *s,
 	return rc;
 }
 
-/* Encode column @col; an absent column leaves no row. */
+/* An absent column (0 bytes) leaves no row. */
+static int column_insert(struct tape *t, int64_t id, enum tape_col col, const void *data,
+			 size_t bytes, struct tape_err *reterr)
+{
+	sqlite3_stmt *s;
+	int rc = store_statement(t, bytes ? STORE_COLUMN_SET : STORE_COLUMN_DROP, &s, reterr);
+
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(s, 1, id * STORE_COLUMNS_PER_CHUNK + col);
+	if (bytes)
+		sqlite3_bind_blob64(s, 2, data, bytes, SQLITE_STATIC);
+	return store_run(t, s, "writing a column", reterr);
+}
+
+/* Encode column @col and put it in the place of the old one. */
 static int column_write(struct tape *t, struct tape_codec *c, int64_t id, enum tape_col col,
 			const struct tape_batch *b, size_t *ret_bytes, size_t *ret_raw_bytes,
 			struct tape_err *reterr)
 {
 	const void *data;
-	sqlite3_stmt *s;
 	int rc = tape_column_encode(c, col, b, &data, ret_bytes, ret_raw_bytes);
 
 	if (rc < 0)
 		return tape_err_set(reterr, rc, "encoding column %s: %s", tape_column_name(col),
 				    tape_err_name(rc));
-	rc = store_statement(t, *ret_bytes ? STORE_COLUMN_SET : STORE_COLUMN_DROP, &s, reterr);
-	if (rc < 0)
-		return rc;
-	sqlite3_bind_int64(s, 1, id * STORE_COLUMNS_PER_CHUNK + col);
-	if (*ret_bytes)
-		sqlite3_bind_blob64(s, 2, data, *ret_bytes, SQLITE_STATIC);
-	return store_run(t, s, "writing a column", reterr);
+	return column_insert(t, id, col, data, *ret_bytes, reterr);
 }
 
 static void bind_objects(sqlite3_stmt *row, const struct store_summary *s)
@@ -216,26 +224,28 @@ static int row_write(struct tape *t, int64_t id, const struct tape_batch *b,
 	return store_run(t, row, "writing a chunk", reterr);
 }
 
-int store_chunk_write(struct tape *t, struct tape_codec *c, int64_t id, const struct tape_batch *b,
-		      struct store_summary *s, struct tape_err *reterr)
+int store_chunk_insert(struct tape *t, const struct store_encoded *e, struct tape_err *reterr)
 {
 	uint64_t totals[3] = { 0 }; /* raw bytes, bytes, columns */
 	int rc = 0;
 
-	assert(b->events > 0 && b->valid == TAPE_COLS_ALL);
+	assert(e->batch->events > 0 && e->batch->valid == TAPE_COLS_ALL);
+	if (e->rc < 0)
+		return tape_err_set(reterr, e->rc, "encoding chunk %lld: %s", (long long)e->id,
+				    tape_err_name(e->rc));
 	for (int col = 0; rc == 0 && col < TAPE_COL_MAX; col++) {
-		size_t bytes = 0, raw_bytes = 0;
+		const struct store_column *column = &e->columns[col];
 
-		rc = column_write(t, c, id, col, b, &bytes, &raw_bytes, reterr);
-		totals[0] += raw_bytes;
-		totals[1] += bytes;
-		totals[2] |= bytes ? UINT64_C(1) << col : 0;
+		if (!column->bytes)
+			continue;
+		rc = column_insert(t, e->id, col, column->data, column->bytes, reterr);
+		totals[0] += column->raw_bytes;
+		totals[1] += column->bytes;
+		totals[2] |= UINT64_C(1) << col;
 	}
-	if (rc < 0)
-		return rc;
-	store_summary_take(s, b);
-	rc = store_stats_write(t, id, s, reterr);
-	return rc < 0 ? rc : row_write(t, id, b, s, totals, reterr);
+	if (rc == 0)
+		rc = store_stats_write(t, e->id, &e->summary, reterr);
+	return rc < 0 ? rc : row_write(t, e->id, e->batch, &e->summary, totals, reterr);
 }
 
 static const enum tape_col patched[] = { TAPE_COL_CACHE, TAPE_COL_FLAGS };

@@ -179,9 +179,23 @@ void store_summary_take(struct store_summary *s, const struct tape_batch *b);
 	(1u << TAPE_COL_CPU | 1u << TAPE_COL_CACHE | 1u << TAPE_COL_OP | 1u << TAPE_COL_SIZE | \
 	 1u << TAPE_COL_OBJECT | 1u << TAPE_COL_SLOT | 1u << TAPE_COL_FLAGS)
 
-/* Insert chunk @id: its columns, its stats, its row. */
-int store_chunk_write(struct tape *t, struct tape_codec *c, int64_t id, const struct tape_batch *b,
-		      struct store_summary *s, struct tape_err *reterr) TAPE_MUST_CHECK;
+/* A batch that was encoded: what store_chunk_insert() writes. */
+struct store_column {
+	void *data; /* owned */
+	size_t bytes, room, raw_bytes;
+};
+struct store_encoded {
+	struct tape_batch *batch;
+	int64_t id; /* of the chunk */
+	struct store_column columns[TAPE_COL_MAX];
+	struct store_summary summary;
+	int rc; /* of the encoding */
+};
+
+/* Insert a chunk: its columns, its stats, its row. */
+int store_chunk_insert(struct tape *t, const struct store_encoded *e, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
+
 /*
  * Replace columns cache and flags of @chunk, its stats and its caches; @b holds
  * TAPE_COLS_SUMMARY with the new values.  @old_bytes: from store_patched_bytes() before.

@@ -17,10 +17,11 @@ int store_writer_create(struct tape *t, struct tape_err *reterr)
 	if (w) {
 		w->current = tape_batch_create(TAPE_CHUNK_EVENTS);
 		w->codec = tape_codec_create();
+		w->encoder = store_encoder_create();
 		w->far = malloc(sizeof(*w->far) * STORE_LATE_MAX);
 		w->late = malloc(sizeof(*w->late) * STORE_LATE_MAX);
 	}
-	if (!w || !w->current || !w->codec || !w->far || !w->late ||
+	if (!w || !w->current || !w->codec || !w->encoder || !w->far || !w->late ||
 	    store_summary_init(&w->summary) < 0)
 		return tape_err_set(reterr, -ENOMEM, "out of memory");
 	w->begun_nr = 1;
@@ -36,6 +37,7 @@ void store_writer_destroy(struct store_writer *w)
 	for (uint32_t i = 0; i < w->spare_nr; i++)
 		tape_batch_destroy(w->spare[i]);
 	tape_batch_destroy(w->current);
+	store_encoder_destroy(w->encoder);
 	tape_codec_destroy(w->codec);
 	store_summary_fini(&w->summary);
 	free(w->chunk_begin);
@@ -89,18 +91,16 @@ static int chunk_begin_add(struct store_writer *w, uint64_t first_seq)
 	return 0;
 }
 
-/* Write @b as the next chunk; commits every few chunks. */
-static int chunk_out(struct tape *t, const struct tape_batch *b, struct tape_err *reterr)
+/* Insert an encoded chunk; commits every few chunks. */
+static int chunk_out(struct tape *t, const struct store_encoded *e, struct tape_err *reterr)
 {
 	struct store_writer *w = t->writer;
 	int rc = t->begun ? 0 : store_begin(t, reterr);
 
 	if (rc == 0)
-		rc = store_chunk_write(t, w->codec, (int64_t)w->chunks_nr, b, &w->summary, reterr);
+		rc = store_chunk_insert(t, e, reterr);
 	if (rc == 0)
-		rc = store_markers_out(t, b->first_seq + b->events, reterr);
-	if (rc == 0 && chunk_begin_add(w, b->first_seq) < 0)
-		rc = tape_err_set(reterr, -ENOMEM, "out of memory");
+		rc = store_markers_out(t, e->batch->first_seq + e->batch->events, reterr);
 	if (rc == 0 && ++w->uncommitted >= STORE_CHUNKS_PER_COMMIT) {
 		w->uncommitted = 0;
 		rc = store_end(t, reterr);
@@ -108,18 +108,35 @@ static int chunk_out(struct tape *t, const struct tape_batch *b, struct tape_err
 	return rc;
 }
 
-int store_writer_drain(struct tape *t, uint32_t keep, struct tape_err *reterr)
+/* Insert what the encoder has done; @all: wait for everything it was given. */
+static int encoded_out(struct tape *t, bool all, struct tape_err *reterr)
 {
 	struct store_writer *w = t->writer;
+	struct store_encoded *e;
 	int rc = 0;
 
+	while (rc == 0 && (e = store_encoder_take(w->encoder, all || store_encoder_full(w->encoder)))) {
+		rc = chunk_out(t, e, reterr);
+		w->spare[w->spare_nr++] = store_encoder_put(w->encoder);
+	}
+	return rc;
+}
+
+/* Pending batches beyond the newest @keep go to the encoder. */
+static int pending_out(struct tape *t, uint32_t keep, struct tape_err *reterr)
+{
+	struct store_writer *w = t->writer;
+	int rc = encoded_out(t, false, reterr);
+
 	while (rc == 0 && w->pending_nr > keep) {
-		rc = chunk_out(t, w->pending[0], reterr);
-		if (rc < 0)
-			break;
-		w->spare[w->spare_nr++] = w->pending[0];
+		struct tape_batch *b = w->pending[0];
+
+		if (chunk_begin_add(w, b->first_seq) < 0)
+			return tape_err_set(reterr, -ENOMEM, "out of memory");
+		store_encoder_submit(w->encoder, (int64_t)w->chunks_nr - 1, b);
 		w->pending_nr--;
 		memmove(w->pending, w->pending + 1, sizeof(*w->pending) * w->pending_nr);
+		rc = encoded_out(t, false, reterr);
 	}
 	return rc;
 }
@@ -128,7 +145,7 @@ int store_writer_drain(struct tape *t, uint32_t keep, struct tape_err *reterr)
 static int batch_turn(struct tape *t, struct tape_err *reterr)
 {
 	struct store_writer *w = t->writer;
-	int rc = store_writer_drain(t, STORE_PENDING - 1, reterr);
+	int rc = pending_out(t, STORE_PENDING - 1, reterr);
 	struct tape_batch *fresh;
 
 	if (rc < 0)
@@ -284,12 +301,12 @@ int tape_writer_resolve(struct tape *t, uint64_t alloc_seq, uint64_t object, uin
 static int writer_flush(struct tape *t, struct tape_err *reterr)
 {
 	struct store_writer *w = t->writer;
-	int rc = store_writer_drain(t, 0, reterr);
+	int rc = w->current->events ? batch_turn(t, reterr) : 0;
 
-	if (rc == 0 && w->current->events)
-		rc = batch_turn(t, reterr);
 	if (rc == 0)
-		rc = store_writer_drain(t, 0, reterr);
+		rc = pending_out(t, 0, reterr);
+	if (rc == 0)
+		rc = encoded_out(t, true, reterr);
 	if (rc == 0 && t->begun) {
 		w->uncommitted = 0;
 		rc = store_end(t, reterr);

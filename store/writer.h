@@ -2,14 +2,16 @@
 /*
  * State of a tape being written.  Internal to store/.
  *
- *	tape_writer_append -> current -> (full) pending[oldest..] -> (ring full) encode -> SQLite
+ *	tape_writer_append -> current -> (full) pending[] -> (too many) encoder -> SQLite
  *
- * Invariants: events in current and pending are those with seq >= pending_seq; chunk ids below
- * chunks_nr are written; chunk_begin[i] is chunk i's first seq.
+ * Invariants: chunks are numbered when they go to the encoder: ids below chunks_nr are written or
+ * in the encoder, and chunk_begin[i] is chunk i's first seq; current and pending hold every later
+ * event, and these are the ones that can still be changed.
  */
 #ifndef SLABTAPE_STORE_WRITER_H
 #define SLABTAPE_STORE_WRITER_H
 
+#include "store/encoder.h"
 #include "store/store_internal.h"
 #include "traces/far.h"
 
@@ -36,12 +38,13 @@ struct store_writer {
 	struct tape_batch *current;
 	struct tape_batch *pending[STORE_PENDING]; /* full batches, oldest first */
 	uint32_t pending_nr;
-	struct tape_batch *spare[STORE_PENDING]; /* batches to use again */
+	struct tape_batch *spare[STORE_PENDING + STORE_JOBS]; /* batches to use again */
 	uint32_t spare_nr;
-	struct tape_codec *codec;
-	struct store_summary summary;
+	struct store_encoder *encoder;
+	struct tape_codec *codec;     /* for far frees and late names */
+	struct store_summary summary; /* for late names */
 	uint64_t next_seq, last_ts;
-	uint64_t *chunk_begin; /* first seq of every written chunk */
+	uint64_t *chunk_begin; /* first seq of every numbered chunk */
 	uint64_t chunks_nr, chunks_room;
 	uint32_t uncommitted; /* chunks since the last commit */
 	/* far frees */
@@ -61,8 +64,6 @@ struct store_writer {
 	struct tape_err failure; /* code < 0: nothing can be written any more */
 };
 
-/* Encode and write the oldest pending batch, then the others up to @keep. */
-int store_writer_drain(struct tape *t, uint32_t keep, struct tape_err *reterr) TAPE_MUST_CHECK;
 /* Remember the failure: later calls return it, and what was not committed is rolled back. */
 int store_writer_fail(struct tape *t, int rc, struct tape_err *reterr);
 
