@@ -138,6 +138,21 @@ static void print_totals(const json_t *r)
 	       " failed allocations\n", get(r, "null_frees"), get(r, "failed_allocs"));
 }
 
+/* Take caches that no event names off the end of the list (busiest first); how many. */
+static size_t drop_idle(json_t *rows)
+{
+	size_t nr = json_array_size(rows), kept = nr;
+
+	while (kept) {
+		const json_t *row = json_array_get(rows, kept - 1);
+
+		if (get(row, "allocs") || get(row, "frees"))
+			break;
+		json_array_remove(rows, --kept);
+	}
+	return nr - kept;
+}
+
 static int print_text(json_t *report)
 {
 	json_t *ops = json_object_get(report, "ops"), *value;
@@ -149,12 +164,15 @@ static int print_text(json_t *report)
 		printf("  %-13s %" JSON_INTEGER_FORMAT "\n", op, json_integer_value(value));
 	for (size_t i = 0; rc == 0 && i < LISTS; i++) {
 		json_t *rows = json_object_get(report, lists[i].name);
+		size_t idle = strcmp(lists[i].name, "caches") ? 0 : drop_idle(rows);
 
-		if (!json_array_size(rows))
-			continue;
-		printf("\n%s\n", lists[i].name);
-		fflush(stdout);
-		rc = rows_print(stdout, OUTPUT_TABLE, rows);
+		if (json_array_size(rows)) {
+			printf("\n%s\n", lists[i].name);
+			fflush(stdout);
+			rc = rows_print(stdout, OUTPUT_TABLE, rows);
+		}
+		if (idle)
+			printf("%zu more caches without events (--json has them)\n", idle);
 	}
 	return rc;
 }

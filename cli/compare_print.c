@@ -2,7 +2,9 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "cli/compare.h"
 
 static bool all_zero(const struct compare *c, const struct compare_row *row)
@@ -31,7 +33,7 @@ static void print_value(const struct compare_column *col, const struct compare_v
 		printf(" %12.1f", v->spread.mean);
 	else
 		printf(" %12" PRId64, v->first);
-	if (col->nr > 1 && v->there)
+	if (col->nr > 1 && v->there && v->spread.min != v->spread.max)
 		printf(" [%" PRId64 "..%" PRId64 "]", v->spread.min, v->spread.max);
 }
 
@@ -107,16 +109,49 @@ static void print_notes(const struct compare *c)
 		     "of inferred events are\ntwo assumptions, and the truth may lie outside both.");
 }
 
+/* How much happened: counters of every column, so that the busiest cache comes first. */
+static double activity(const struct compare *c, const struct compare_cache *cache)
+{
+	double sum = 0;
+
+	for (size_t n = 0; n < cache->nr_rows; n++)
+		for (size_t col = 0; col < c->nr_columns && !cache->rows[n].state; col++)
+			if (cache->rows[n].value[col].there)
+				sum += cache->rows[n].value[col].spread.mean;
+	return sum;
+}
+
+/* The busiest cache not printed yet; NULL when only idle ones are left. */
+static const struct compare_cache *busiest(const struct compare *c, const bool *printed)
+{
+	const struct compare_cache *best = NULL;
+	double most = 0;
+
+	for (size_t i = 0; i < c->nr_caches; i++)
+		if (!printed[i] && activity(c, &c->caches[i]) > most) {
+			best = &c->caches[i];
+			most = activity(c, best);
+		}
+	return best;
+}
+
 void compare_print(const struct compare *c)
 {
-	for (size_t i = 0; i < c->nr_caches; i++) {
-		const struct compare_cache *cache = &c->caches[i];
+	TAPE_CLEANUP(tape_freep) bool *printed = calloc(c->nr_caches + 1, sizeof(*printed));
+	const struct compare_cache *cache;
+	size_t idle = c->nr_caches;
 
+	while (printed && (cache = busiest(c, printed))) {
+		printed[cache - c->caches] = true;
+		idle--;
 		print_cache_head(c, cache);
 		for (size_t n = 0; n < cache->nr_rows; n++)
 			if (!all_zero(c, &cache->rows[n]))
 				print_row(c, cache, &cache->rows[n]);
 	}
+	if (idle)
+		printf("\n%zu caches idle in the window are not shown (--json and --csv have "
+		       "them).\n", idle);
 	print_notes(c);
 }
 
