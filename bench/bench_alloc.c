@@ -163,12 +163,11 @@ int main(int argc, char **argv)
 	static const uint32_t sizes[] = { 64, 256, 2048 };
 	static struct contender list[8];
 	const char *variant = argc > 1 ? argv[1] : "slub-6.1";
-	int rounds = argc > 2 ? atoi(argv[2]) : 21;
+	long rounds_asked = argc > 2 ? strtol(argv[2], NULL, 10) : 21;
+	int rounds = rounds_asked < 1 || rounds_asked > ROUNDS_MAX ? 21 : (int)rounds_asked;
 	size_t nr = 0;
 
 	start_again_with_room(argv);
-	if (rounds < 1 || rounds > ROUNDS_MAX)
-		rounds = 21;
 	list[nr++] = (struct contender){ .name = "call", .malloc_fn = empty_malloc,
 					 .free_fn = empty_free };
 	list[nr++] = (struct contender){ .name = "malloc-glibc", .malloc_fn = malloc,
