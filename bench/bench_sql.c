@@ -4,8 +4,8 @@
  *
  *	bench_sql [EVENTS [TAPE]]	default 50 million events in a file that is removed again
  *
- * The tape is synthetic: 16 CPUs on 2 nodes, 12 caches, 200,000 live objects, one free in four
- * on another CPU.  The plain table for comparison holds the first 2 million of the same events,
+ * The tape is synthetic: 16 CPUs on 2 nodes, 12 caches, up to 200,000 live objects, one free in
+ * four wherever the CPU happens to be, addresses taken again last in, first out.  The plain table for comparison holds the first 2 million of the same events,
  * indexed on ts and object, and is compared per event.
  */
 #include <inttypes.h>
@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "store/tape.h"
 #include "store/vtab.h"
+#include "traces/objects.h"
 
 #define LIVE_MAX 200000u
 #define CPUS 16u
@@ -61,53 +62,111 @@ static void must(int rc, const struct tape_err *err)
 
 /* ---- the tape ---- */
 
-struct object {
-	uint64_t id, address;
-	uint16_t cpu, cache;
-};
+#define RECENT 64u
 
-struct maker {
-	struct object *live;
-	uint32_t nr;
-	uint64_t objects, ts;
+struct object {
+	uint64_t address;
 	uint16_t cpu;
 };
 
-/* Slot = index in live[]: smallest free number, for frees take the last object's place. */
-static struct tape_event next_event(struct maker *m)
+/* Freed addresses of a cache, taken again last in, first out, as allocators do. */
+struct stack {
+	uint64_t *addresses;
+	uint32_t nr;
+	uint64_t fresh; /* next address never used */
+};
+
+struct maker {
+	struct tape_objects *map;
+	struct object *live; /* in no order */
+	uint32_t nr;
+	uint64_t ts;
+	uint16_t cpu, cache; /* what the CPU is busy with */
+	struct stack free[CACHES + 1];
+};
+
+static void maker_init(struct maker *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->map = tape_objects_create(false);
+	m->live = malloc(LIVE_MAX * sizeof(*m->live));
+	for (uint32_t c = 0; c <= CACHES; c++) {
+		m->free[c].addresses = malloc(LIVE_MAX * sizeof(uint64_t));
+		m->free[c].fresh = UINT64_C(0xffff888000000000) + ((uint64_t)c << 32);
+		if (!m->free[c].addresses)
+			die("making the tape", "out of memory");
+	}
+	if (!m->map || !m->live)
+		die("making the tape", "out of memory");
+}
+
+static void maker_fini(struct maker *m)
+{
+	for (uint32_t c = 0; c <= CACHES; c++)
+		free(m->free[c].addresses);
+	free(m->live);
+	tape_objects_destroy(m->map);
+}
+
+static struct tape_event next_alloc(struct maker *m)
 {
 	struct tape_event ev = tape_event_blank();
+	uint16_t cache = m->cache;
+	struct stack *stack = &m->free[cache];
+	struct tape_live *live;
+
+	ev.op = TAPE_OP_ALLOC;
+	ev.cache = cache;
+	ev.size = 32u << (cache % 6);
+	ev.cpu = m->cpu;
+	ev.address = stack->nr ? stack->addresses[--stack->nr] : stack->fresh;
+	if (ev.address == stack->fresh)
+		stack->fresh += ev.size;
+	live = tape_objects_add(m->map, 0, ev.address);
+	if (!live)
+		die("making the tape", "out of memory");
+	live->cache = cache;
+	ev.object = live->object;
+	ev.slot = live->slot;
+	m->live[m->nr++] = (struct object){ ev.address, ev.cpu };
+	return ev;
+}
+
+/* Three frees in four end one of the youngest objects. */
+static struct tape_event next_free(struct maker *m)
+{
+	struct tape_event ev = tape_event_blank();
+	uint32_t i = rnd(4) && m->nr > RECENT ? m->nr - 1 - rnd(RECENT) : rnd(m->nr);
+	struct tape_live *live = tape_objects_find(m->map, 0, m->live[i].address);
+
+	ev.op = TAPE_OP_FREE;
+	ev.cache = live->cache;
+	ev.address = live->address;
+	ev.object = live->object;
+	ev.slot = live->slot;
+	ev.cpu = rnd(4) ? m->live[i].cpu : m->cpu;
+	if (tape_objects_remove(m->map, live, 0, 0) < 0)
+		die("making the tape", "out of memory");
+	m->free[ev.cache].addresses[m->free[ev.cache].nr++] = ev.address;
+	m->live[i] = m->live[--m->nr];
+	return ev;
+}
+
+static struct tape_event next_event(struct maker *m)
+{
 	bool alloc = m->nr < LIVE_MAX / 2 || (m->nr < LIVE_MAX && rnd(2));
-	uint32_t i = alloc ? m->nr : rnd(m->nr);
-	struct object *o = &m->live[i];
+	struct tape_event ev;
 
 	if (!rnd(16))
 		m->cpu = (uint16_t)rnd(CPUS);
+	if (!rnd(4) || !m->cache)
+		m->cache = (uint16_t)(1 + rnd(CACHES));
+	ev = alloc ? next_alloc(m) : next_free(m);
 	m->ts += 100 + rnd(400);
 	ev.ts = ev.ts_lo = ev.ts_hi = m->ts;
-	ev.cpu = m->cpu;
-	if (alloc) {
-		o->id = m->objects++;
-		o->cpu = ev.cpu;
-		o->cache = (uint16_t)(1 + rnd(CACHES));
-		o->address = UINT64_C(0xffff888000000000) + ((uint64_t)o->cache << 32) + 64u * i;
-		ev.op = TAPE_OP_ALLOC;
-		ev.size = 32u << (o->cache % 6);
-		m->nr++;
-	} else {
-		ev.op = TAPE_OP_FREE;
-		if (rnd(4))
-			ev.cpu = o->cpu;
-	}
-	ev.object = o->id;
-	ev.address = o->address;
-	ev.cache = o->cache;
-	ev.slot = TAPE_NO_SLOT;
-	ev.site = 1 + o->cache * 4u + rnd(4);
+	ev.site = 1 + ev.cache * 4u + (alloc ? rnd(8) == 0 : 2);
 	ev.tid = 100 + ev.cpu;
 	ev.gfp = TAPE_GFP_KERNEL;
-	if (!alloc)
-		*o = m->live[--m->nr];
 	return ev;
 }
 
@@ -127,13 +186,12 @@ static void describe(struct tape *t)
 
 static void make_tape(const char *path, uint64_t events)
 {
-	struct maker m = { .live = malloc(LIVE_MAX * sizeof(*m.live)) };
+	struct maker m;
 	struct tape_err err = { 0 };
 	struct tape *t;
 	double begin = now();
 
-	if (!m.live)
-		die("making the tape", "out of memory");
+	maker_init(&m);
 	must(tape_create(path, true, &t, &err), &err);
 	describe(t);
 	for (uint64_t i = 0; i < events; i++) {
@@ -143,7 +201,7 @@ static void make_tape(const char *path, uint64_t events)
 	}
 	must(tape_writer_finish(t, &err), &err);
 	tape_close(t);
-	free(m.live);
+	maker_fini(&m);
 	printf("%-34s %8.2f s  %.1f M events/s\n", "making the tape", now() - begin,
 	       (double)events / (now() - begin) / 1e6);
 }
@@ -224,8 +282,8 @@ static double plain_bytes(const char *tape_name)
 	if (sqlite3_open(path, &db) != SQLITE_OK || vtab_register(db) != SQLITE_OK)
 		die(path, sqlite3_errmsg(db));
 	sql = sqlite3_mprintf("ATTACH %Q AS tape;"
-			      "CREATE TABLE event AS SELECT seq, ts, cpu, op, cache, object, size, site,"
-			      " tid, gfp, address FROM tape.event WHERE seq < %u;"
+			      "CREATE TABLE event AS SELECT seq, ts, cpu, node, op, cache, object, size,"
+			      " node_req, mem_node, site, tid, gfp, ctx, bulk, arg, flags, address FROM tape.event WHERE seq < %u;"
 			      "CREATE INDEX by_ts ON event(ts); CREATE INDEX by_object ON event(object)",
 			      tape_name, PLAIN_ROWS);
 	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
