@@ -244,6 +244,37 @@ static void resolve_reaches_every_event(void **state)
 	tape_close(t);
 }
 
+/* So many late names that they go to the temporary table on the way. */
+static void many_late_names_arrive(void **state)
+{
+	const uint64_t events = 12 * TAPE_CHUNK_EVENTS, named = 100000, names = (1u << 20) + 50000;
+	struct tape *t = tape_new();
+	struct tape_reader *r = NULL;
+	const struct tape_batch *b;
+	char *note;
+
+	(void)state;
+	append(t, 0, events);
+	for (uint64_t i = 0; i < names; i++)
+		OK(tape_writer_resolve(t, i % named * 2, i % named, (uint16_t)(i / named), false, &err));
+	OK(tape_writer_finish(t, &err));
+	OK(tape_verify(t, &note, &err));
+	assert_null(note);
+	OK(tape_reader_open(t, &TAPE_RANGE_ALL, 1u << TAPE_COL_CACHE, &r, &err));
+	while (tape_reader_next(r, &b, &err) == 1) {
+		for (uint32_t i = 0; i < b->events; i++) {
+			uint64_t seq = b->first_seq + i, object = seq / 2;
+			uint16_t cache = event_at(seq).cache;
+
+			if (seq % 2 == 0 && object < named)
+				cache = (uint16_t)((names - 1 - object) / named);
+			assert_int_equal(b->cache[i], cache);
+		}
+	}
+	tape_reader_close(r);
+	tape_close(t);
+}
+
 static int teardown(void **state)
 {
 	(void)state;
@@ -259,6 +290,7 @@ int main(void)
 		cmocka_unit_test(bad_appends_are_refused),
 		cmocka_unit_test(runs_round_trip),
 		cmocka_unit_test(resolve_reaches_every_event),
+		cmocka_unit_test(many_late_names_arrive),
 	};
 	return cmocka_run_group_tests(tests, NULL, teardown);
 }
