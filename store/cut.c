@@ -47,7 +47,7 @@ static int rows_copy(struct cutter *c, const char *select, const char *insert)
 /* meta but what counts events or belongs to the writer. */
 static const char meta_select[] =
 	"SELECT key, value FROM meta WHERE key NOT IN ('format', 'complete', 'events', 'objects',"
-	" 'chunks', 'peak_live', 'null_frees', 'failed_allocs')";
+	" 'chunks', 'peak_live', 'null_frees', 'failed_allocs', 'created', 'tool_version')";
 
 static int tables_copy(struct cutter *c)
 {

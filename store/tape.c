@@ -21,6 +21,10 @@
 
 #define HEADER_BYTES 100
 
+static const char first_rows[] =
+	"INSERT INTO meta VALUES('format', 1), ('complete', 0), ('tool_version', '" SLABTAPE_VERSION
+	"'), ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))";
+
 static uint32_t be32(const uint8_t *at)
 {
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
@@ -75,8 +79,9 @@ static int draft_make(struct tape *t, const char *draft, bool overwrite, struct 
 	if (rc == 0)
 		rc = store_schema_create(t, reterr);
 	if (rc == 0)
-		rc = store_exec(t, "INSERT INTO meta VALUES('format', 1), ('complete', 0); COMMIT",
-				"creating the tape", reterr);
+		rc = store_exec(t, first_rows, "creating the tape", reterr);
+	if (rc == 0)
+		rc = store_exec(t, "COMMIT", "creating the tape", reterr);
 	sqlite3_close(t->db);
 	t->db = NULL;
 	if (rc < 0)
@@ -123,8 +128,7 @@ static int tape_create_temporary(struct tape *t, struct tape_err *reterr)
 	if (rc == 0)
 		rc = store_schema_create(t, reterr);
 	if (rc == 0)
-		rc = store_exec(t, "INSERT INTO meta VALUES('format', 1), ('complete', 0)",
-				"creating a temporary tape", reterr);
+		rc = store_exec(t, first_rows, "creating a temporary tape", reterr);
 	return rc;
 }
 
