@@ -9,7 +9,8 @@
  *
  *	A  coverage >= 0.999, placement agreement >= 90 %: each counter within 3 or 0.2 %
  *	B  coverage >= 0.999, placement agreement < 90 % (several CPUs fight over its lists): the mean
- *	   within 6 % for counters >= 300, with --follow 1-3 % by counter
+ *	   within 6 % for counters >= 300, over all such caches 2 % in the median; with --follow
+ *	   1-3 % by counter
  *	C  coverage < 0.9: indicative, not judged
  *	-  in between, or the kernel's counters and the events do not cover the same operations
  */
@@ -51,6 +52,12 @@ struct compare_cache {
 	size_t nr_rows;
 };
 
+/* Against a recording: how many caches of each class, and how class B did as a whole. */
+struct compare_summary {
+	size_t a, a_exact, a_failed, b, b_failed, c;
+	double b_median, b_worst; /* means of counters >= 300, share */
+};
+
 struct compare {
 	struct compare_column columns[COMPARE_COLUMNS_MAX];
 	size_t nr_columns;
@@ -60,6 +67,7 @@ struct compare {
 	bool script; /* exact: no random gate, one order */
 	struct compare_cache *caches;
 	size_t nr_caches;
+	struct compare_summary summary;
 };
 
 /* Fill caches and rows from the columns; compare_judge() then adds classes and verdicts. */

@@ -135,6 +135,20 @@ static const struct compare_cache *busiest(const struct compare *c, const bool *
 	return best;
 }
 
+static void print_summary(const struct compare *c)
+{
+	const struct compare_summary *s = &c->summary;
+
+	printf("\nclass A: %zu caches, %zu exact, %zu outside the limits (3 counts or 0.2 %%)\n", s->a,
+	       s->a_exact, s->a_failed);
+	if (s->b)
+		printf("class B: %zu caches, %zu outside the limits; counters >= 300: %.2f %% off in "
+		       "the median, %.2f %% at worst%s\n", s->b, s->b_failed, s->b_median * 100,
+		       s->b_worst * 100, s->b_median > 0.02 && !c->follow ?
+		       " (limit of the median: 2 %)" : "");
+	printf("class C: %zu caches\n", s->c);
+}
+
 void compare_print(const struct compare *c)
 {
 	TAPE_CLEANUP(tape_freep) bool *printed = calloc(c->nr_caches + 1, sizeof(*printed));
@@ -152,6 +166,8 @@ void compare_print(const struct compare *c)
 	if (idle)
 		printf("\n%zu caches idle in the window are not shown (--json and --csv have "
 		       "them).\n", idle);
+	if (c->recorded)
+		print_summary(c);
 	print_notes(c);
 }
 
@@ -249,5 +265,11 @@ json_t *compare_json(const struct compare *c)
 	json_object_set_new(j, "against", json_string(c->columns[0].name));
 	json_object_set_new(j, "columns", columns);
 	json_object_set_new(j, "caches", caches);
+	if (c->recorded)
+		json_object_set_new(j, "summary", json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f}",
+			"class_a", (int)c->summary.a, "class_a_exact", (int)c->summary.a_exact,
+			"class_a_failed", (int)c->summary.a_failed, "class_b", (int)c->summary.b,
+			"class_b_failed", (int)c->summary.b_failed, "class_c", (int)c->summary.c,
+			"class_b_median", c->summary.b_median, "class_b_worst", c->summary.b_worst));
 	return j;
 }

@@ -229,7 +229,8 @@ static int align_windows(struct tape *t, struct scan *s, struct tape_err *reterr
 		struct cli_recorded_cache *c = &r->caches[i];
 
 		c->comparable = close_to(c->kernel_allocs, c->allocs) &&
-				close_to(c->kernel_frees, c->frees);
+				close_to(c->kernel_frees, c->frees) &&
+				c->moved * 2 <= c->kernel_allocs;
 		r->from[i] = (struct replay_from){ c->cache, c->from_seq };
 	}
 	return rc;

@@ -235,6 +235,22 @@ static int run_tape(struct ordered *o)
 	return rc;
 }
 
+/* Do the allocators' own books still balance?  Debug builds and --strict ask. */
+static int check_caches(struct ordered *o)
+{
+	char why[200];
+#ifdef NDEBUG
+	if (!o->plan->cfg->strict)
+		return 0;
+#endif
+	for (size_t n = 0; n < o->nr_caches; n++)
+		if (o->v->check(o->caches[n]->cache, why, sizeof(why)) < 0)
+			return tape_err_set(o->reterr, -TAPE_E_INVARIANT, "cache %s after %" PRIu64
+					    " operations: %s", o->caches[n]->plan->row.name,
+					    o->ops, why);
+	return 0;
+}
+
 int replay_ordered(struct replay_plan *p, struct replay_result **ret_result,
 		   struct tape_err *reterr)
 {
@@ -245,6 +261,8 @@ int replay_ordered(struct replay_plan *p, struct replay_result **ret_result,
 		rc = ordered_warm(&o);
 	if (rc >= 0)
 		rc = run_tape(&o);
+	if (rc >= 0)
+		rc = check_caches(&o);
 	if (rc >= 0)
 		rc = ordered_window(&o, UINT64_MAX);
 	if (rc >= 0)
