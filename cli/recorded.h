@@ -6,7 +6,8 @@
  * (the snapshots).  A snapshot is read file by file, a moment before or after its marker, so for
  * each cache the window's start is moved until as many allocations lie in it as the kernel
  * counted: back, or forward, by at most CLI_WINDOW_MOVE_MAX allocations.  A cache is comparable when
- * the window then holds the kernel's number of allocs and frees within 0.2 % (at least 1).
+ * the window then holds the kernel's number of allocs and frees within 0.2 % (at least 1), and at
+ * most half of its allocations lie before the marker: there nobody knows which frees counted.
  */
 #ifndef SLABTAPE_CLI_RECORDED_H
 #define SLABTAPE_CLI_RECORDED_H

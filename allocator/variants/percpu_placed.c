@@ -264,6 +264,29 @@ static void *exchange(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *x
 	return got;
 }
 
+/*
+ * The page is new to the replay and the path did not end in a new slab: one is made, and what the
+ * path took waits in front of the list it came from.
+ */
+static struct alloc_slab *make_unseen(struct percpu_cache *p, uint32_t cpu, int32_t node,
+				      uint32_t gfp, bool from_node_list, void **ret_list)
+{
+	struct alloc_slab *x = p->cpus[cpu].slab, *y;
+	void *list = *ret_list;
+
+	y = alloc_slab_create(&p->head, cpu, node, gfp, false);
+	if (!y)
+		return NULL;
+	alloc_node_born(percpu_node(p, y), cpu, y);
+	*ret_list = y->word.freelist;
+	y->word.freelist = NULL;
+	y->word.inuse = y->word.objects;
+	y->word.frozen = 1;
+	alloc_slab_move(&p->head, y, cpu, ALLOC_STATE_CPU);
+	put_back(p, cpu, x, list, from_node_list);
+	return y;
+}
+
 /* The slow path with the node lists but that of @shown (-1: none at all) out of sight. */
 static void *alloc_hiding(struct percpu_cache *p, uint32_t cpu, int32_t node, uint32_t gfp,
 			  int32_t shown)
@@ -283,7 +306,8 @@ static void *alloc_hiding(struct percpu_cache *p, uint32_t cpu, int32_t node, ui
 
 /*
  * The page is new to the replay: the kernel found every list empty and made a slab.  So the path is
- * taken with the lists out of sight.
+ * taken with the lists out of sight.  Not while it has a slab of the wrong node to put away, which
+ * looks at the lists' lengths; make_unseen() then mends what the path does.
  */
 static void *alloc_unseen(struct percpu_cache *p, uint32_t cpu, int32_t node, uint32_t gfp)
 {
@@ -291,6 +315,8 @@ static void *alloc_unseen(struct percpu_cache *p, uint32_t cpu, int32_t node, ui
 	struct alloc_slab *partial = pc->partial;
 	void *list;
 
+	if (pc->slab && percpu_wrong_node(pc->slab, node))
+		return p->policy->alloc_slow(p, cpu, node, gfp);
 	pc->partial = NULL;
 	list = alloc_hiding(p, cpu, node, gfp, -1);
 	assert(!pc->partial);
@@ -308,6 +334,7 @@ static void *alloc_towards(struct percpu_cache *p, uint32_t cpu, int32_t node, u
 	struct alloc_node *n = percpu_node(p, y);
 
 	if (p->cpus[cpu].partial ||
+	    (p->cpus[cpu].slab && percpu_wrong_node(p->cpus[cpu].slab, node)) ||
 	    (y->state != ALLOC_STATE_PARTIAL && y->state != ALLOC_STATE_EMPTY))
 		return p->policy->alloc_slow(p, cpu, node, gfp);
 	alloc_link_del(&y->link);
@@ -322,7 +349,7 @@ void *percpu_alloc_placed(struct alloc_cache *c, uint32_t cpu, int32_t node, uin
 	struct percpu_cpu *pc = &p->cpus[cpu];
 	const uint64_t *stat = &c->stat[(size_t)cpu * ALLOC_COUNTER_ROW];
 	struct alloc_slab *y = wanted_slab(p, want), *x;
-	uint64_t fetched = stat[ALLOC_C_ALLOC_FROM_PARTIAL];
+	uint64_t new_slabs = stat[ALLOC_C_ALLOC_SLAB], fetched = stat[ALLOC_C_ALLOC_FROM_PARTIAL];
 	bool from_node;
 	void *list, *got;
 
@@ -347,6 +374,9 @@ void *percpu_alloc_placed(struct alloc_cache *c, uint32_t cpu, int32_t node, uin
 		got = exchange(p, cpu, x, y, list, from_node);
 		x = got ? y : x;
 		list = got ? got : list;
+	} else if (!y && stat[ALLOC_C_ALLOC_SLAB] == new_slabs) {
+		y = make_unseen(p, cpu, node, gfp, from_node, &list);
+		x = y ? y : x;
 	}
 	pc->slab = x;
 	pc->freelist = list;
