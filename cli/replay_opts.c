@@ -14,7 +14,7 @@ static struct {
 	const char **set;
 	int scale, cpus, nodes, follow, strict, laps, repeat;
 	long long seed, jitter_ns;
-} opt = { .pace = "trace", .scale = 1, .mode = "ordered", .warm = "orphans", .infer = "late", .record = "none", .seed = 1,
+} opt = { .cpus = -1, .nodes = -1, .pace = "trace", .scale = 1, .mode = "ordered", .warm = "orphans", .infer = "late", .record = "none", .seed = 1,
 	  .laps = 1, .repeat = 1 };
 
 const struct poptOption cli_replay_options[] = {
@@ -216,20 +216,20 @@ static int take_machine(const char *verb, struct replay_config *cfg)
 	struct tape_err err = { 0 };
 	int cpus;
 
-	if (opt.cpus < 0 || opt.cpus > ALLOC_CPU_MAX)
+	if (opt.cpus != -1 && (opt.cpus < 1 || opt.cpus > ALLOC_CPU_MAX))
 		return cli_usage(verb, "--cpus %d: want 1..%d", opt.cpus, ALLOC_CPU_MAX);
-	if (opt.nodes < 0 || opt.nodes > ALLOC_NODE_MAX)
+	if (opt.nodes != -1 && (opt.nodes < 1 || opt.nodes > ALLOC_NODE_MAX))
 		return cli_usage(verb, "--nodes %d: want 1..%d", opt.nodes, ALLOC_NODE_MAX);
-	cfg->cpus = (uint32_t)opt.cpus;
-	cfg->nodes = (uint32_t)opt.nodes;
+	cfg->cpus = opt.cpus > 0 ? (uint32_t)opt.cpus : 0;
+	cfg->nodes = opt.nodes > 0 ? (uint32_t)opt.nodes : 0;
 	if (!opt.topology)
 		return 0;
-	if (opt.nodes)
+	if (cfg->nodes)
 		return cli_usage(verb, "--topology and --nodes exclude each other");
 	cpus = cli_parse_topology(opt.topology, cpu_node, ALLOC_CPU_MAX, &cfg->nodes, &err);
 	if (cpus < 0)
 		return cli_fail(verb, cpus, &err);
-	if (opt.cpus && opt.cpus != cpus)
+	if (cfg->cpus && opt.cpus != cpus)
 		return cli_usage(verb, "--topology names %d CPUs, --cpus %d", cpus, opt.cpus);
 	cfg->cpus = (uint32_t)cpus;
 	cfg->cpu_node = cpu_node;
