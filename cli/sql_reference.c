@@ -15,7 +15,7 @@ static void print_virtual(const struct vtab_table *t)
 {
 	static const char *const taken[] = {
 		[VTAB_NONE] = "", [VTAB_RANGE] = "=, <, >", [VTAB_SET] = "=, <, >, IN",
-		[VTAB_OP] = "=, IN", [VTAB_PARAM] = "argument" };
+		[VTAB_NAME] = "=, IN", [VTAB_PARAM] = "argument" };
 
 	printf("\n### %s\n\n| column | type | pushed down | meaning |\n|---|---|---|---|\n", t->name);
 	for (int i = 0; i < t->nr; i++) {

@@ -19,6 +19,8 @@ const struct vtab_table *const vtab_tables[] = {
 	&vtab_object_table,
 	&vtab_event_agg_table,
 	&vtab_object_agg_table,
+	&vtab_transition_table,
+	&vtab_refill_table,
 	NULL,
 };
 
@@ -86,22 +88,29 @@ static const sqlite3_module absent_module = {
 
 int vtab_register(sqlite3 *db)
 {
+	static const struct vtab_table *transition = &vtab_transition_table, *refill = &vtab_refill_table;
 	static const struct {
 		const char *name;
 		const sqlite3_module *module;
+		const struct vtab_table **aux;
 	} modules[] = {
-		{ "slabtape_event", &vtab_event_module },
-		{ "slabtape_object", &vtab_object_module },
-		{ "event_agg", &vtab_event_agg_module },
-		{ "object_agg", &vtab_object_agg_module },
-		{ "event", &absent_module },
-		{ "object", &absent_module },
+		{ "slabtape_event", &vtab_event_module, NULL },
+		{ "slabtape_object", &vtab_object_module, NULL },
+		{ "event_agg", &vtab_event_agg_module, NULL },
+		{ "object_agg", &vtab_object_agg_module, NULL },
+		{ "slabtape_transition", &vtab_run_module, &transition },
+		{ "slabtape_refill", &vtab_run_module, &refill },
+		{ "event", &absent_module, NULL },
+		{ "object", &absent_module, NULL },
+		{ "transition", &absent_module, NULL },
+		{ "refill", &absent_module, NULL },
 	};
 	int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
 	int rc = SQLITE_OK;
 
 	for (size_t i = 0; rc == SQLITE_OK && i < sizeof(modules) / sizeof(modules[0]); i++)
-		rc = sqlite3_create_module_v2(db, modules[i].name, modules[i].module, NULL, NULL);
+		rc = sqlite3_create_module_v2(db, modules[i].name, modules[i].module,
+					      modules[i].aux, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_create_function_v2(db, "gfp_text", 1, flags, NULL, gfp_text, NULL,
 						NULL, NULL);

@@ -3,6 +3,7 @@
  * Runs: what replays and kernels counted.  A run is one transaction from begin to end, so that a
  * tape never holds half a run; on a tape being written it joins the writer's transaction.
  */
+#include "store/run_rows.h"
 #include "store/store_internal.h"
 
 static void bind_text(sqlite3_stmt *s, int at, const char *text)
@@ -108,12 +109,57 @@ int tape_run_free_class(struct tape *t, int64_t run, uint16_t cache, const char 
 	return store_run(t, s, "writing a free class", reterr);
 }
 
-int tape_run_end(struct tape *t, int64_t run, uint64_t elapsed_ns, uint64_t ops,
-		 int64_t truncated_seq, struct tape_err *reterr)
+static void bind_numbers(sqlite3_stmt *s, int at, const uint64_t *numbers, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		store_bind_u64(s, at + i, numbers[i]);
+}
+
+int tape_run_lock(struct tape *t, int64_t run, const struct tape_lock *l, struct tape_err *reterr)
+{
+	const uint64_t numbers[] = { l->acquisitions, l->contended, l->try_failed, l->wait_ns, l->hold_ns,
+		l->max_wait_ns, l->max_queue, l->handover_same_node, l->handover_remote };
+	sqlite3_stmt *s;
+	int rc = store_statement(t, STORE_LOCK_ADD, &s, reterr);
+
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(s, 1, run);
+	sqlite3_bind_int(s, 2, l->cache);
+	sqlite3_bind_int(s, 3, l->node);
+	bind_text(s, 4, l->lock);
+	bind_text(s, 5, l->path);
+	bind_numbers(s, 6, numbers, 9);
+	return store_run(t, s, "writing a lock", reterr);
+}
+
+int tape_run_sample(struct tape *t, int64_t run, const struct tape_sample *sample,
+		    struct tape_err *reterr)
+{
+	const uint64_t numbers[] = { (uint64_t)run, sample->ts, sample->vts, sample->cache, sample->node,
+		sample->slabs, sample->partial, sample->cpu_partial_slabs, sample->objects_inuse,
+		sample->objects_total, sample->cached_objs, sample->full_sheaves,
+		sample->empty_sheaves };
+	sqlite3_stmt *s;
+	int rc = store_statement(t, STORE_SAMPLE_ADD, &s, reterr);
+
+	if (rc < 0)
+		return rc;
+	bind_numbers(s, 1, numbers, 13);
+	return store_run(t, s, "writing a sample", reterr);
+}
+
+/* The rows that wait, then the run's own row. */
+static int run_finish(struct tape *t, int64_t run, uint64_t elapsed_ns, uint64_t ops,
+		      int64_t truncated_seq, struct tape_err *reterr)
 {
 	sqlite3_stmt *s;
-	int rc = store_statement(t, STORE_RUN_END, &s, reterr);
+	int rc = store_rows_flush(t, RUN_TRANSITION, reterr);
 
+	if (rc == 0)
+		rc = store_rows_flush(t, RUN_REFILL, reterr);
+	if (rc == 0)
+		rc = store_statement(t, STORE_RUN_END, &s, reterr);
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(s, 1, run);
@@ -121,7 +167,14 @@ int tape_run_end(struct tape *t, int64_t run, uint64_t elapsed_ns, uint64_t ops,
 	store_bind_u64(s, 3, ops);
 	if (truncated_seq >= 0)
 		sqlite3_bind_int64(s, 4, truncated_seq);
-	rc = store_run(t, s, "writing a run", reterr);
+	return store_run(t, s, "writing a run", reterr);
+}
+
+int tape_run_end(struct tape *t, int64_t run, uint64_t elapsed_ns, uint64_t ops,
+		 int64_t truncated_seq, struct tape_err *reterr)
+{
+	int rc = run_finish(t, run, elapsed_ns, ops, truncated_seq, reterr);
+
 	if (t->writer)
 		return rc;
 	if (rc < 0) {

@@ -145,3 +145,52 @@ CREATE TABLE free_class(
 	class TEXT NOT NULL,
 	count INTEGER NOT NULL
 );
+
+CREATE TABLE lock(
+	run INTEGER NOT NULL,
+	cache INTEGER NOT NULL,
+	node INTEGER NOT NULL,
+	lock TEXT NOT NULL,
+	path TEXT NOT NULL,
+	acquisitions INTEGER NOT NULL,
+	contended INTEGER NOT NULL,
+	try_failed INTEGER NOT NULL,
+	wait_ns INTEGER NOT NULL,
+	hold_ns INTEGER NOT NULL,
+	max_wait_ns INTEGER NOT NULL,
+	max_queue INTEGER NOT NULL,
+	handover_same_node INTEGER NOT NULL,
+	handover_remote INTEGER NOT NULL
+);
+
+CREATE TABLE sample(
+	run INTEGER NOT NULL,
+	ts INTEGER NOT NULL,
+	vts INTEGER NOT NULL,
+	cache INTEGER NOT NULL,
+	node INTEGER NOT NULL,
+	slabs INTEGER NOT NULL,
+	partial INTEGER NOT NULL,
+	cpu_partial_slabs INTEGER NOT NULL,
+	objects_inuse INTEGER NOT NULL,
+	objects_total INTEGER NOT NULL,
+	cached_objs INTEGER NOT NULL,
+	full_sheaves INTEGER NOT NULL,
+	empty_sheaves INTEGER NOT NULL
+);
+
+CREATE TABLE run_chunk(
+	id INTEGER PRIMARY KEY,
+	run INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	rows INTEGER NOT NULL,
+	first_seq INTEGER NOT NULL,
+	last_seq INTEGER NOT NULL,
+	ts_min INTEGER NOT NULL,
+	ts_max INTEGER NOT NULL
+);
+
+CREATE TABLE run_column(
+	id INTEGER PRIMARY KEY,
+	data BLOB NOT NULL
+);

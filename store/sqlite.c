@@ -45,6 +45,12 @@ static const char *const statement_sql[STORE_STATEMENT_MAX] = {
 	[STORE_COUNTER_ADD] = "INSERT INTO counter(run, cache, cpu, name, value)"
 			      " VALUES(?, ?, ?, ?, ?)",
 	[STORE_CLASS_ADD] = "INSERT INTO free_class(run, cache, class, count) VALUES(?, ?, ?, ?)",
+	[STORE_RUN_CHUNK_ADD] = "INSERT INTO run_chunk(run, kind, rows, first_seq, last_seq, ts_min,"
+				" ts_max) VALUES(?, ?, ?, ?, ?, ?, ?)",
+	[STORE_RUN_COLUMN_ADD] = "INSERT INTO run_column(id, data) VALUES(?, ?)",
+	[STORE_RUN_COLUMN_GET] = "SELECT data FROM \"%w\".run_column WHERE id = ?",
+	[STORE_LOCK_ADD] = "INSERT INTO lock VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[STORE_SAMPLE_ADD] = "INSERT INTO sample VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STORE_RUN_END] = "UPDATE run SET elapsed_ns = ?2, ops = ?3, truncated_seq = ?4"
 			  " WHERE run = ?1",
 };

@@ -51,15 +51,22 @@ enum store_statement {
 	STORE_COUNTER_ADD,
 	STORE_CLASS_ADD,
 	STORE_RUN_END,
+	STORE_RUN_CHUNK_ADD,
+	STORE_RUN_COLUMN_ADD,
+	STORE_RUN_COLUMN_GET,
+	STORE_LOCK_ADD,
+	STORE_SAMPLE_ADD,
 	STORE_STATEMENT_MAX
 };
 
 struct store_writer;
+struct store_rows;
 
 struct tape {
 	sqlite3 *db;
 	char *schema; /* what the tape is attached as; NULL: main */
 	char *path;		     /* "" for a temporary tape */
+	struct store_rows *rows[2];  /* of the run being written, by enum run_kind */
 	struct store_writer *writer; /* from tape_create until finish; NULL otherwise */
 	uint32_t begun;		     /* store_begin() without store_end() */
 	sqlite3_stmt *statements[STORE_STATEMENT_MAX];

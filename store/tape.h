@@ -227,6 +227,50 @@ int tape_run_counter(struct tape *t, int64_t run, uint16_t cache, int32_t cpu, c
 /* @class: "partial->partial", "full->partial", "partial->empty", "full->empty". */
 int tape_run_free_class(struct tape *t, int64_t run, uint16_t cache, const char *class_name,
 			uint64_t count, struct tape_err *reterr) TAPE_MUST_CHECK;
+/*
+ * Rows of a run, in seq order (same seq: in the order they happened), ts not going back.  They are
+ * kept as columns and written in chunks of 64 Ki; -TAPE_E_FORMAT when the order is broken.
+ */
+struct tape_transition {
+	uint64_t seq, ts, vts; /* event that caused it; its time; virtual ns of simulated runs, else 0 */
+	uint64_t slab;	       /* number in order of birth within the run */
+	uint32_t inuse, objects; /* after the transition */
+	uint16_t cpu, node, cache; /* node of the slab */
+	uint8_t from, to;	   /* as enum alloc_state: see tape_slab_state_name() */
+	uint8_t op;		   /* enum tape_op of the event */
+};
+struct tape_refill {
+	uint64_t seq, ts, vts;
+	uint32_t objects; /* usable objects obtained */
+	uint16_t cpu, cache;
+	uint8_t source; /* as enum alloc_refill_source: see tape_refill_source_name() */
+};
+int tape_run_transition(struct tape *t, int64_t run, const struct tape_transition *tr,
+			struct tape_err *reterr) TAPE_MUST_CHECK;
+int tape_run_refill(struct tape *t, int64_t run, const struct tape_refill *re,
+		    struct tape_err *reterr) TAPE_MUST_CHECK;
+/* SQL spelling; NULL when @state or @source is out of range. */
+const char *tape_slab_state_name(int64_t state);
+const char *tape_refill_source_name(int64_t source);
+
+struct tape_lock {
+	const char *lock, *path; /* SQL spelling */
+	uint16_t cache, node;
+	uint64_t acquisitions, contended, try_failed, wait_ns, hold_ns, max_wait_ns, max_queue;
+	uint64_t handover_same_node, handover_remote;
+};
+int tape_run_lock(struct tape *t, int64_t run, const struct tape_lock *l, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
+
+struct tape_sample {
+	uint64_t ts, vts;
+	uint16_t cache, node;
+	uint64_t slabs, partial, cpu_partial_slabs, objects_inuse, objects_total, cached_objs;
+	uint64_t full_sheaves, empty_sheaves;
+};
+int tape_run_sample(struct tape *t, int64_t run, const struct tape_sample *s,
+		    struct tape_err *reterr) TAPE_MUST_CHECK;
+
 int tape_run_end(struct tape *t, int64_t run, uint64_t elapsed_ns, uint64_t ops,
 		 int64_t truncated_seq, struct tape_err *reterr) TAPE_MUST_CHECK;
 

@@ -11,6 +11,8 @@
 const struct store_virtual store_virtuals[] = {
 	{ "event", "CREATE VIRTUAL TABLE event USING slabtape_event" },
 	{ "object", "CREATE VIRTUAL TABLE object USING slabtape_object" },
+	{ "transition", "CREATE VIRTUAL TABLE transition USING slabtape_transition" },
+	{ "refill", "CREATE VIRTUAL TABLE refill USING slabtape_refill" },
 	{ NULL, NULL },
 };
 

@@ -20,7 +20,7 @@ static const struct vtab_column columns[EV_MAX] = {
 	[EV_TS] = { "ts", "INTEGER", VTAB_RANGE, VTAB_UNIQUE, "ns since the start of the tape" },
 	[EV_CPU] = { "cpu", "INTEGER", VTAB_SET, 0.2, "CPU it happened on" },
 	[EV_NODE] = { "node", "INTEGER", VTAB_SET, 0.5, "node of that CPU" },
-	[EV_OP] = { "op", "TEXT", VTAB_OP, 0.3, "operation by name" },
+	[EV_OP] = { "op", "TEXT", VTAB_NAME, 0.3, "operation by name", tape_op_parse },
 	[EV_CACHE] = { "cache", "INTEGER", VTAB_SET, 0.05, "cache id; NULL when none" },
 	[EV_OBJECT] = { "object", "INTEGER", VTAB_RANGE, VTAB_UNIQUE,
 			"object id; NULL when none" },

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "traces/event.h"
-
 /*
  * idxStr: 16 hex digits (columns used), then two characters per argument: 'A' + column, operator.
  * idxNum: 1 when rows are wanted in descending order.
@@ -67,7 +65,7 @@ static char takes(const struct vtab_table *t, sqlite3_index_info *info, int i)
 		return code;
 	case VTAB_SET:
 		return code == '=' && sqlite3_vtab_in(info, i, 1) ? 'i' : code;
-	case VTAB_OP:
+	case VTAB_NAME:
 		if (code != '=' || strcmp(sqlite3_vtab_collation(info, i), "BINARY"))
 			return 0;
 		return sqlite3_vtab_in(info, i, 1) ? 'i' : '=';
@@ -247,13 +245,13 @@ static void narrow(struct vtab_interval *r, char code, sqlite3_value *v)
 }
 
 /* One value of an IN list; -1: cannot be equal to any value of the column. */
-static int64_t set_member(enum vtab_take take, sqlite3_value *v)
+static int64_t set_member(const struct vtab_column *col, sqlite3_value *v)
 {
 	struct vtab_interval r = { 0, VTAB_SET_VALUES - 1 };
 
-	if (take == VTAB_OP)
+	if (col->take == VTAB_NAME)
 		return sqlite3_value_type(v) == SQLITE_TEXT ?
-			tape_op_parse((const char *)sqlite3_value_text(v)) : -1;
+			col->parse((const char *)sqlite3_value_text(v)) : -1;
 	narrow(&r, '=', v);
 	return r.lo == r.hi ? r.lo : -1;
 }
@@ -272,7 +270,8 @@ static uint8_t *set_get(struct vtab_filter *f, int column)
 	return f->set[column];
 }
 
-static int set_in(struct vtab_filter *f, int column, enum vtab_take take, sqlite3_value *list)
+static int set_in(struct vtab_filter *f, int column, const struct vtab_column *col,
+		  sqlite3_value *list)
 {
 	uint8_t *set = set_get(f, column);
 	sqlite3_value *v;
@@ -283,7 +282,7 @@ static int set_in(struct vtab_filter *f, int column, enum vtab_take take, sqlite
 	/* Members get bit 1, then the old set is intersected with them. */
 	for (rc = sqlite3_vtab_in_first(list, &v); rc == SQLITE_OK && v;
 	     rc = sqlite3_vtab_in_next(list, &v)) {
-		int64_t member = set_member(take, v);
+		int64_t member = set_member(col, v);
 
 		if (member >= 0)
 			set[member] |= 2;
@@ -295,7 +294,7 @@ static int set_in(struct vtab_filter *f, int column, enum vtab_take take, sqlite
 	return SQLITE_OK;
 }
 
-static int set_narrow(struct vtab_filter *f, int column, enum vtab_take take, char code,
+static int set_narrow(struct vtab_filter *f, int column, const struct vtab_column *col, char code,
 		      sqlite3_value *v)
 {
 	struct vtab_interval r = { 0, VTAB_SET_VALUES - 1 };
@@ -303,8 +302,8 @@ static int set_narrow(struct vtab_filter *f, int column, enum vtab_take take, ch
 
 	if (!set)
 		return SQLITE_NOMEM;
-	if (take == VTAB_OP)
-		r.lo = r.hi = set_member(take, v);
+	if (col->take == VTAB_NAME)
+		r.lo = r.hi = set_member(col, v);
 	else
 		narrow(&r, code, v);
 	if (r.lo > r.hi || r.hi < 0) {
@@ -319,9 +318,9 @@ static int set_narrow(struct vtab_filter *f, int column, enum vtab_take take, ch
 static int read_term(struct vtab_filter *f, const struct vtab_table *t, int column, char code,
 		     sqlite3_value *v)
 {
-	enum vtab_take take = t->columns[column].take;
+	const struct vtab_column *col = &t->columns[column];
 
-	switch (take) {
+	switch (col->take) {
 	case VTAB_PARAM:
 		f->param[column] = v;
 		return SQLITE_OK;
@@ -331,8 +330,8 @@ static int read_term(struct vtab_filter *f, const struct vtab_table *t, int colu
 		f->empty |= f->range[column].lo > f->range[column].hi;
 		return SQLITE_OK;
 	default:
-		return code == 'i' ? set_in(f, column, take, v) :
-				     set_narrow(f, column, take, code, v);
+		return code == 'i' ? set_in(f, column, col, v) :
+				     set_narrow(f, column, col, code, v);
 	}
 }
 

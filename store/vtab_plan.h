@@ -8,7 +8,7 @@
  *
  *	RANGE	column op number	-> one interval [lo, hi]
  *	SET	column op number, IN	-> a byte per value 0..65535 (cpu, node, cache)
- *	OP	op = 'name', IN		-> the same over enum tape_op
+ *	NAME	column = 'name', IN	-> the same over what the column's parse() makes of names
  *	PARAM	hidden = value		-> an argument of a table-valued function
  */
 #ifndef SLABTAPE_STORE_VTAB_PLAN_H
@@ -22,7 +22,7 @@
 #define VTAB_COLUMNS_MAX 32
 #define VTAB_SET_VALUES 65536
 
-enum vtab_take { VTAB_NONE, VTAB_RANGE, VTAB_SET, VTAB_OP, VTAB_PARAM };
+enum vtab_take { VTAB_NONE, VTAB_RANGE, VTAB_SET, VTAB_NAME, VTAB_PARAM };
 
 struct vtab_column {
 	const char *name;
@@ -30,6 +30,7 @@ struct vtab_column {
 	enum vtab_take take;
 	double share; /* estimated share of all rows that one value selects; UNIQUE: a few rows */
 	const char *doc; /* meaning and unit, for docs/sql.md */
+	int (*parse)(const char *name); /* NAME: the number behind a name, -1 none */
 };
 #define VTAB_UNIQUE 0.0
 
