@@ -169,21 +169,31 @@ static void dict_write(const struct survey *s, uint32_t nr, struct tape_buf *out
 	tape_buf_cut(out);
 }
 
+/* Bytes of the PLANES and, where there is a dictionary, of the DICT form before compression. */
+static size_t planes_bytes(const struct survey *s, uint32_t nr)
+{
+	uint8_t mask;
+
+	return (size_t)mask_planes(s->all_bits, &mask) * nr;
+}
+
+static size_t dict_bytes(const struct survey *s, uint32_t nr)
+{
+	return ((size_t)nr * dict_bits(s->entries) + 7) / 8 + planes_bytes(s, s->entries);
+}
+
 /* PLANES or DICT, whichever the survey makes smaller. */
 static void plain_write(const struct survey *s, const uint64_t *values, uint32_t nr,
 			struct tape_buf *out)
 {
+	size_t planes = planes_bytes(s, nr);
 	uint8_t mask;
-	size_t planes_bytes = (size_t)mask_planes(s->all_bits, &mask) * nr;
 
-	if (s->entries <= TAPE_INTS_DICT) {
-		size_t dict_bytes = ((size_t)nr * dict_bits(s->entries) + 7) / 8;
-
-		if (dict_bytes + s->entries < planes_bytes || !planes_bytes) {
-			dict_write(s, nr, out);
-			return;
-		}
+	if (s->entries <= TAPE_INTS_DICT && (dict_bytes(s, nr) < planes || !planes)) {
+		dict_write(s, nr, out);
+		return;
 	}
+	mask_planes(s->all_bits, &mask);
 	tape_buf_u8(out, TAPE_INTS_PLANES);
 	planes_write(values, nr, mask, out);
 }
@@ -227,11 +237,7 @@ static size_t runs_bytes_guess(const struct survey *s)
 
 static size_t plain_bytes_guess(const struct survey *s, uint32_t nr)
 {
-	uint8_t mask;
-
-	if (s->entries <= TAPE_INTS_DICT)
-		return ((size_t)nr * dict_bits(s->entries) + 7) / 8 + s->entries;
-	return (size_t)mask_planes(s->all_bits, &mask) * nr;
+	return s->entries <= TAPE_INTS_DICT ? dict_bytes(s, nr) : planes_bytes(s, nr);
 }
 
 void tape_ints_encode(const uint64_t *values, uint32_t nr, struct tape_buf *out)

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <zstd.h>
 
 #include "traces/chunk.h"
+#include "traces/far.h"
 
 static uint64_t seed = 88172645463325252u; /* global for the debugger */
 
@@ -283,6 +285,106 @@ static void damaged_bytes_give_errors(void **state)
 	tape_codec_destroy(c);
 }
 
+/* Change a few bytes, or the length, of what is inside the frame. */
+static size_t mutate(uint8_t *raw, size_t bytes)
+{
+	switch (rnd() % 4) {
+	case 0:
+		return bytes ? rnd() % bytes : 0;
+	case 1:
+		raw[bytes] = (uint8_t)rnd();
+		return bytes + 1;
+	default:
+		for (uint32_t i = 0; bytes && i <= rnd() % 4; i++) {
+			/* headers stand at the beginning */
+			size_t at = rnd() % 2 ? rnd() % bytes : rnd() % (bytes < 24 ? bytes : 24);
+
+			raw[at] = (uint8_t)(rnd() % 3 ? rnd() : rnd() % 4);
+		}
+		return bytes;
+	}
+}
+
+/* Bytes with a right checksum but wrong contents: the decoder itself must hold. */
+static void wrong_contents_never_crash(void **state)
+{
+	static uint8_t raw[1 << 20], packed[1 << 21];
+	struct tape_codec *c = tape_codec_create();
+	struct tape_batch *b = tape_batch_create(1000), *out = tape_batch_create(1000);
+	struct life l = { 0 };
+	uint32_t refused = 0;
+
+	(void)state;
+	out->events = 1000;
+	for (uint32_t round = 0; round < 6; round++) {
+		struct column_bytes bytes[TAPE_COL_MAX];
+
+		b->events = 0;
+		for (uint32_t i = 0; i < 1000; i++) {
+			struct tape_event ev = round % 2 ? wild_event(rnd() & 0x7fff) : life_event(&l);
+
+			tape_batch_push(b, &ev);
+		}
+		encode_all(c, b, bytes);
+		for (uint32_t i = 0; i < 200 * TAPE_COL_MAX; i++) {
+			int col = (int)(i % TAPE_COL_MAX);
+			size_t got, changed;
+
+			if (!bytes[col].bytes)
+				continue;
+			got = ZSTD_decompress(raw, sizeof(raw) - 1, bytes[col].data, bytes[col].bytes);
+			assert_false(ZSTD_isError(got));
+			changed = mutate(raw, got);
+			got = ZSTD_compress(packed, sizeof(packed), raw, changed, 1);
+			refused += decode_one(c, bytes, col, packed, got, out) < 0;
+			for (uint32_t row = 0; row < 1000; row++) { /* what engines index by */
+				assert_true(!(out->valid & 1u << TAPE_COL_OP) || out->op[row] < TAPE_OP_MAX);
+				assert_true(!(out->valid & 1u << TAPE_COL_CPU) || out->cpu[row] < TAPE_CPU_MAX);
+			}
+		}
+		free_all(bytes);
+	}
+	assert_true(refused > 0);
+	tape_batch_destroy(b);
+	tape_batch_destroy(out);
+	tape_codec_destroy(c);
+}
+
+static void far_frees_round_trip(void **state)
+{
+	static struct tape_far_free in[5001], out[5001];
+	struct tape_codec *c = tape_codec_create();
+	const void *data;
+	void *copy;
+	size_t bytes;
+
+	(void)state;
+	for (uint32_t nr = 1; nr <= 5000; nr = nr * 3 + 1) {
+		for (uint32_t i = 0; i < nr; i++)
+			in[i] = (struct tape_far_free){ 0x123450000u + rnd() % 65536, i * 7, wild(),
+							(uint32_t)wild(), (uint16_t)(rnd() % TAPE_CPU_MAX),
+							(uint16_t)wild() };
+		assert_int_equal(tape_far_encode(c, in, nr, &data, &bytes), 0);
+		copy = malloc(bytes);
+		memcpy(copy, data, bytes);
+		memset(out, 0, sizeof(out));
+		assert_int_equal(tape_far_decode(c, copy, bytes, nr, out, NULL), 0);
+		for (uint32_t i = 0; i < nr; i++) {
+			assert_int_equal(out[i].object, in[i].object);
+			assert_int_equal(out[i].seq, in[i].seq);
+			assert_int_equal(out[i].ts, in[i].ts);
+			assert_int_equal(out[i].site, in[i].site);
+			assert_int_equal(out[i].cpu, in[i].cpu);
+			assert_int_equal(out[i].flags, in[i].flags);
+		}
+		if (nr > 300) /* fewer are dictionaries, in which one more index may fit */
+			assert_true(tape_far_decode(c, copy, bytes, nr + 1, out, NULL) < 0);
+		assert_true(tape_far_decode(c, copy, bytes / 2, nr, out, NULL) < 0);
+		free(copy);
+	}
+	tape_codec_destroy(c);
+}
+
 static void needs_are_closed(void **state)
 {
 	(void)state;
@@ -302,6 +404,8 @@ int main(void)
 		cmocka_unit_test(edge_batches_round_trip),
 		cmocka_unit_test(usual_batches_are_small),
 		cmocka_unit_test(damaged_bytes_give_errors),
+		cmocka_unit_test(wrong_contents_never_crash),
+		cmocka_unit_test(far_frees_round_trip),
 		cmocka_unit_test(needs_are_closed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
