@@ -210,16 +210,17 @@ static void *take_freelist(struct sheaves_cache *sc, uint32_t cpu, struct alloc_
 	}
 }
 
-/* Detached and now empty of objects: full, unless a free has listed it meanwhile. */
-static void tell_full(struct sheaves_cache *sc, uint32_t cpu, struct alloc_slab *s)
+/* The last free object of @s, unlisted, was taken: full, unless a free has moved it on meanwhile. */
+static void tell_full(struct sheaves_cache *sc, uint32_t cpu, struct alloc_slab *s, uint8_t from)
 {
 	const struct alloc_observer *o = sc->head.machine->observer;
-	uint8_t from = ALLOC_STATE_DETACHED;
+	uint8_t was = from;
 
 	/* Relaxed, as in alloc_slab_move(): only the chain of states matters. */
-	if (__atomic_compare_exchange_n(&s->state, &from, ALLOC_STATE_FULL, false, __ATOMIC_RELAXED,
-					__ATOMIC_RELAXED) && o && o->transition)
-		o->transition(o->ctx, &sc->head, s, cpu, ALLOC_STATE_DETACHED, ALLOC_STATE_FULL);
+	if (__atomic_compare_exchange_n(&s->state, &was, ALLOC_STATE_FULL, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED) &&
+	    o && o->transition)
+		o->transition(o->ctx, &sc->head, s, cpu, from, ALLOC_STATE_FULL);
 }
 
 /* Objects of @s that a refill did not need, from @head on: back to the slab, to the list's end. */
@@ -274,7 +275,7 @@ static uint32_t empty_slab(struct sheaves_cache *sc, uint32_t cpu, struct alloc_
 	if (obj)
 		put_back(sc, cpu, s, obj);
 	else
-		tell_full(sc, cpu, s);
+		tell_full(sc, cpu, s, ALLOC_STATE_DETACHED);
 	return got;
 }
 
@@ -407,11 +408,36 @@ int sheaves_refill(struct sheaves_cache *sc, uint32_t cpu, uint32_t gfp, struct 
 	return got == want ? 0 : -ENOMEM;
 }
 
-/* One object of the first partial slab of @n, which keeps its place unless it becomes full. */
+/*
+ * One object of @s, the first of @n's list, which keeps its place unless that was the last one;
+ * NULL: a free came between.  list_lock held.  A slab leaves the list before it becomes full: a
+ * full one may be parked at any moment, without the lock.
+ */
+static void *take_one(struct sheaves_cache *sc, uint32_t cpu, struct alloc_node *n,
+		      struct alloc_slab *s)
+{
+	struct alloc_slab_word old = alloc_word_read(cpu, s), new = old;
+	uint8_t state = __atomic_load_n(&s->state, __ATOMIC_RELAXED); /* ours, under the lock */
+
+	new.freelist = alloc_free_next(&sc->head, old.freelist);
+	new.inuse = (old.inuse + 1) & 0x7fffffffu;
+	if (!new.freelist)
+		alloc_partial_del(n, s);
+	if (!alloc_word_cmpxchg(cpu, s, old, new)) {
+		alloc_count(&sc->head, cpu, ALLOC_C_CMPXCHG_DOUBLE_FAIL);
+		if (!new.freelist)
+			alloc_partial_add(&sc->head, n, cpu, s, ALLOC_LIST_HEAD, old.inuse);
+		return NULL;
+	}
+	if (!new.freelist)
+		tell_full(sc, cpu, s, state);
+	else
+		alloc_slab_move(&sc->head, s, cpu, ALLOC_STATE_PARTIAL);
+	return old.freelist;
+}
+
 static void *one_from_node(struct sheaves_cache *sc, uint32_t cpu, struct alloc_node *n, bool remote)
 {
-	struct alloc_cache *c = &sc->head;
-	struct alloc_slab_word old, new;
 	struct alloc_slab *s, *aside;
 	void *obj = NULL;
 
@@ -419,23 +445,12 @@ static void *one_from_node(struct sheaves_cache *sc, uint32_t cpu, struct alloc_
 		return NULL;
 	aside = sheaves_lock(sc, cpu, n, ALLOC_PATH_ALLOC_SLOWPATH);
 	s = alloc_partial_first(n);
-	while (s && !obj) {
-		old = new = alloc_word_read(cpu, s);
-		new.freelist = alloc_free_next(c, old.freelist);
-		new.inuse = (old.inuse + 1) & 0x7fffffffu;
-		if (alloc_word_cmpxchg(cpu, s, old, new))
-			obj = old.freelist;
-		else
-			alloc_count(c, cpu, ALLOC_C_CMPXCHG_DOUBLE_FAIL);
-	}
-	if (obj && !new.freelist)
-		alloc_partial_del(n, s);
-	if (obj)
-		alloc_slab_move(c, s, cpu, new.freelist ? ALLOC_STATE_PARTIAL : ALLOC_STATE_FULL);
+	while (s && !(obj = take_one(sc, cpu, n, s)))
+		;
 	sheaves_unlock(sc, cpu, n, aside);
 	if (obj)
-		alloc_note_refill(c, cpu, remote ? ALLOC_REFILL_REMOTE_NODE
-						 : ALLOC_REFILL_NODE_PARTIAL, 1);
+		alloc_note_refill(&sc->head, cpu,
+				  remote ? ALLOC_REFILL_REMOTE_NODE : ALLOC_REFILL_NODE_PARTIAL, 1);
 	return obj;
 }
 
