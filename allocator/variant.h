@@ -8,7 +8,8 @@
  *
  * Threads: an operation names the CPU it runs on; at any moment at most one thread may be inside
  * an operation with a given CPU number (on all caches together).  Different CPUs run in parallel.
- * create, destroy, set_knob, shrink, dump, check and read_counters need every CPU to be idle.
+ * create, destroy, set_knob, shrink, rcu_barrier, dump, check and read_counters need every CPU to
+ * be idle.
  *
  * Every variant is compiled once per way of synchronising (allocator/sync.h): serial (one thread
  * for all CPUs), native (real locks and atomics) and sim (simulated clock).
@@ -140,12 +141,17 @@ struct alloc_variant {
 	int (*check)(const struct alloc_cache *c, char *why, size_t why_bytes);
 
 	/* optional: NULL when the variant has no such thing */
-	void (*free_rcu)(struct alloc_cache *c, uint32_t cpu, void *obj); /* NULL: engines queue */
-	void (*rcu_barrier)(struct alloc_cache *c);
+	/*
+	 * Free @obj after a grace period: the knob rcu_delay_ns, counted from the CPU's last tick().
+	 * A variant with free_rcu has that knob; 0 ends a grace period inside the operation that
+	 * began it, which is how time stands still in .ops scripts.  NULL: engines queue.
+	 */
+	void (*free_rcu)(struct alloc_cache *c, uint32_t cpu, void *obj);
+	void (*rcu_barrier)(struct alloc_cache *c); /* all that waits is freed, CPUs in order */
 	struct alloc_sheaf *(*prefill)(struct alloc_cache *c, uint32_t cpu, uint32_t gfp,
 				       uint32_t objs);
 	void *(*sheaf_alloc)(struct alloc_cache *c, uint32_t cpu, struct alloc_sheaf *s);
-	/* 0 or -ENOMEM; *s may be replaced. */
+	/* Sheaves are returned before the cache is destroyed.  0 or -ENOMEM; *s may be replaced. */
 	int (*sheaf_refill)(struct alloc_cache *c, uint32_t cpu, uint32_t gfp,
 			    struct alloc_sheaf **s, uint32_t objs);
 	void (*sheaf_return)(struct alloc_cache *c, uint32_t cpu, struct alloc_sheaf *s);

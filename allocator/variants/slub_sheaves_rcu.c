@@ -61,14 +61,19 @@ static void end_waiting(struct sheaves_cache *sc, uint32_t cpu, uint64_t now_ns)
 	}
 }
 
+/* The queue is taken over first: a simulated CPU may queue more while its objects are freed. */
 static void free_deferred(struct sheaves_cache *sc, uint32_t cpu)
 {
 	struct sheaves_cpu *pc = &sc->cpus[cpu];
 	uint32_t nr = pc->nr_deferred;
+	void **objs = pc->deferred;
 
-	pc->nr_deferred = 0;
-	if (nr)
-		sheaves_free_bulk(&sc->head, cpu, nr, pc->deferred);
+	if (!nr)
+		return;
+	pc->deferred = NULL;
+	pc->nr_deferred = pc->room_deferred = 0;
+	sheaves_free_bulk(&sc->head, cpu, nr, objs);
+	free(objs);
 }
 
 /* Not for a sheaf: one bulk free after the grace period of the first object queued. */
