@@ -102,14 +102,17 @@ static struct output *open_output(const struct sql_session *s, sqlite3_stmt *sta
 
 int sql_print(const struct sql_session *s, sqlite3_stmt *statement)
 {
-	int columns = sqlite3_column_count(statement), step, rc = 0;
-	struct output *o = columns ? open_output(s, statement, columns) : NULL;
+	int columns = sqlite3_column_count(statement), step = sqlite3_step(statement), rc = 0;
+	struct output *o;
 
+	if (step != SQLITE_ROW && step != SQLITE_DONE)
+		return sql_failed(s, NULL); /* before anything is printed */
+	o = columns ? open_output(s, statement, columns) : NULL;
 	if (columns && !o) {
 		fprintf(stderr, "slabtape: %s: out of memory\n", s->verb);
 		return 7;
 	}
-	while ((step = sqlite3_step(statement)) == SQLITE_ROW)
+	for (; step == SQLITE_ROW; step = sqlite3_step(statement))
 		for (int i = 0; i < columns; i++)
 			print_cell(o, statement, i);
 	if (output_end(o) < 0) {

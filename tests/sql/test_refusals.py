@@ -7,6 +7,7 @@ usage: test_refusals.py SLABTAPE EXTENSION SOURCE_DIR
 import os
 import shutil
 import sqlite3
+import subprocess
 import sys
 import tempfile
 
@@ -30,6 +31,7 @@ def refused(slabtape, arguments, code, *words):
     hosts.check(done.returncode == code, f'exit {code}, not {done.returncode}: {arguments}')
     for word in words + (f'slabtape: {arguments[0]}: ',):
         hosts.check(word in done.stderr, f'{word!r} in the message of {arguments}: {done.stderr!r}')
+    hosts.check(not done.stdout, f'nothing on stdout: {arguments}')
 
 
 def extension_says(extension, path, sql, *words):
@@ -109,6 +111,12 @@ def front_ends(slabtape, tape, work):
     with open(path, 'w', encoding='utf-8') as f:
         f.write('-- a comment\nSELECT 1;\nSELECT 2;\n')
     hosts.check(hosts.run(slabtape, 'sql', tape, '-f', path, '--csv').stdout == '1\n1\n2\n2\n', '-f')
+    typed = subprocess.run([slabtape, 'sql', tape], input='.format csv\nSELECT 1\n AS a;\n.nonsense\n'
+                           'SELEC;\n.tables\nSELECT 2 AS b;\n.quit\nSELECT 3 AS c;\n', capture_output=True,
+                           text=True, timeout=60, check=False)
+    hosts.check(typed.stdout.startswith('a\n1\n') and typed.stdout.endswith('b\n2\n') and
+                'event_agg' in typed.stdout and typed.returncode == 0, f'the shell: {typed.stdout}')
+    hosts.check('.nonsense' in typed.stderr and 'syntax error' in typed.stderr, 'errors do not end it')
     writable = copy_with(work, tape, 'writable.tape')
     done = hosts.run(slabtape, 'sql', writable, '--write', "INSERT INTO meta VALUES('note', 'mine')")
     hosts.check(done.returncode == 0, f'--write: {done.stderr}')
