@@ -38,7 +38,7 @@ static uint64_t now_ns(void)
  */
 static uint32_t run_plain(struct ordered *o, const struct tape_batch *b, uint32_t i, uint32_t end)
 {
-	const uint32_t cpus = o->plan->cpus, nr_slots = o->nr_slots;
+	const uint32_t cpus = o->plan->cpus, nodes = o->plan->nodes, nr_slots = o->nr_slots;
 	struct alloc_cache *const *cache_of = o->cache_of;
 	void **slots = o->slot;
 	uint16_t *slot_cache = o->slot_cache;
@@ -57,7 +57,8 @@ static uint32_t run_plain(struct ordered *o, const struct tape_batch *b, uint32_
 		if (b->op[i] == TAPE_OP_ALLOC) {
 			void *obj;
 
-			if (__builtin_expect(slots[slot] != NULL, 0))
+			if (__builtin_expect(slots[slot] != NULL ||
+					     (uint32_t)(b->node_req[i] + 1) > nodes, 0))
 				break;
 			obj = alloc(c, cpu, b->node_req[i], b->gfp[i]);
 			if (__builtin_expect(!obj, 0)) {
@@ -222,9 +223,10 @@ static int run_tape(struct ordered *o)
 	int rc = 0;
 
 	for (uint32_t lap = 0; lap < o->laps && rc >= 0; lap++) {
-		rc = run_lap(o, o->plan->totals.events * lap);
+		rc = ordered_warm(o, !lap);
+		if (rc >= 0)
+			rc = run_lap(o, o->plan->totals.events * lap);
 		o->ts_offset += o->last_ts;
-		o->next_orphan = o->nr_orphans; /* they are gone after the first lap */
 		if (o->next_tick_ts != UINT64_MAX)
 			o->next_tick_ts = 0;
 		if (rc >= 0 && o->laps > 1)
@@ -257,8 +259,6 @@ int replay_ordered(struct replay_plan *p, struct replay_result **ret_result,
 	struct ordered o;
 	int rc = ordered_init(&o, p, reterr);
 
-	if (rc >= 0)
-		rc = ordered_warm(&o);
 	if (rc >= 0)
 		rc = run_tape(&o);
 	if (rc >= 0)

@@ -106,6 +106,13 @@ int ordered_lap_end(struct ordered *o) TAPE_MUST_CHECK;
 int ordered_result(struct ordered *o, struct replay_result **ret_result) TAPE_MUST_CHECK;
 
 /* ---- ordered_ops.c ---- */
+/* The node that row @i asks for; one that this machine does not have: no wish. */
+static inline int32_t ordered_node(const struct ordered *o, const struct tape_batch *b, uint32_t i)
+{
+	const int32_t node = b->node_req[i];
+
+	return node >= 0 && (uint32_t)node < o->plan->nodes ? node : ALLOC_NODE_ANY;
+}
 /* Execute row @i in full generality; *ret_next: the next row.  0 or an error. */
 int ordered_step(struct ordered *o, const struct tape_batch *b, uint32_t i, uint32_t *ret_next)
 	TAPE_MUST_CHECK;
@@ -117,6 +124,7 @@ void ordered_rcu_run(struct ordered *o, uint64_t now_ns);
 void ordered_tick(struct ordered *o, uint64_t now_ns);
 
 /* ---- warm.c ---- */
-int ordered_warm(struct ordered *o) TAPE_MUST_CHECK;
+/* Before a lap; @first: the counting windows that begin at the start begin behind it. */
+int ordered_warm(struct ordered *o, bool first) TAPE_MUST_CHECK;
 
 #endif

@@ -87,7 +87,7 @@ static void *sheaf_or_plain_alloc(struct ordered *o, struct ordered_cache *run,
 			return NULL;
 		return o->v->sheaf_alloc(run->cache, b->cpu[i], o->sheaf[sheaf]);
 	}
-	return o->v->alloc(run->cache, b->cpu[i], b->node_req[i], b->gfp[i]);
+	return o->v->alloc(run->cache, b->cpu[i], ordered_node(o, b, i), b->gfp[i]);
 }
 
 static int step_alloc(struct ordered *o, struct ordered_cache *run, const struct tape_batch *b,

@@ -225,7 +225,7 @@ void *replay_place_alloc(struct ordered *o, struct ordered_cache *run, const str
 {
 	const bool force = o->place->force && o->window_seq < o->place_until_seq;
 
-	return place(o, run, b->cpu[i], b->node_req[i], b->gfp[i], b->address[i], force);
+	return place(o, run, b->cpu[i], ordered_node(o, b, i), b->gfp[i], b->address[i], force);
 }
 
 void *replay_place_warm(struct ordered *o, struct ordered_cache *run, uint32_t cpu,

@@ -184,6 +184,9 @@ static int plan_meta(struct replay_plan *p, struct tape_err *reterr)
 		return rc;
 	p->slots = p->totals.peak_live < UINT32_MAX ? (uint32_t)p->totals.peak_live : UINT32_MAX - 1;
 	p->to_seq = UINT64_MAX;
+	if (p->cfg->warm == REPLAY_WARM_SNAPSHOT)
+		return tape_err_set(reterr, -TAPE_E_USAGE, "--warm snapshot: not built in yet; use "
+				    "orphans or address");
 	if (p->cfg->laps > 1 && (p->cfg->count_from || p->cfg->count_to))
 		return tape_err_set(reterr, -TAPE_E_USAGE, "--laps counts whole laps: it cannot be "
 				    "combined with --count-from or --count-to");

@@ -279,16 +279,17 @@ void replay_reorder_foreseen(struct replay_reorder *r)
 }
 
 /*
- * Bring in the foreseen rows whose time has come.  An inferred free knows its object's slot: the
+ * Bring in the foreseen rows that belong before (@ts, @seq).  An inferred free knows its object's slot: the
  * object is live now.  An inferred alloc has no recorded slot yet (its row would take it later):
  * the new slot is kept in the foreseen row until then.
  */
-static int bring_foreseen(struct replay_reorder *r, uint64_t ts)
+static int bring_foreseen(struct replay_reorder *r, uint64_t ts, uint64_t seq)
 {
+	const struct row bound = { .key = ts, .seq = seq };
 	int rc = 0;
 
 	while (r->next_foreseen < r->foreseen.nr && rc >= 0 &&
-	       r->foreseen.row[r->next_foreseen].key <= ts) {
+	       row_order(&r->foreseen.row[r->next_foreseen], &bound) < 0) {
 		struct row *f = &r->foreseen.row[r->next_foreseen++], row = *f;
 
 		if (tape_op_allocates(f->ev.op)) {
@@ -323,23 +324,27 @@ int replay_reorder_push(struct replay_reorder *r, uint64_t seq, const struct tap
 	if (r->call.nr && (r->call.row[0].ev.bulk != ev->bulk || r->call.row[0].ev.op != ev->op))
 		rc = call_settle(r);
 	if (rc >= 0)
-		rc = bring_foreseen(r, ev->ts);
+		rc = bring_foreseen(r, ev->ts, seq);
 	if (rc < 0)
 		return rc;
 	r->horizon = ev->ts;
 	if (ev->flags & TAPE_F_INFERRED && r->cfg->infer == REPLAY_INFER_NONE)
 		return 0;
-	if (ev->flags & TAPE_F_INFERRED && r->cfg->infer == REPLAY_INFER_EARLY)
-		return pass_foreseen(r, seq, ev);
+	if (ev->flags & TAPE_F_INFERRED && r->cfg->infer == REPLAY_INFER_EARLY) {
+		rc = bring_foreseen(r, ev->ts, seq + 1); /* itself, when its window is empty */
+		return rc < 0 ? rc : pass_foreseen(r, seq, ev);
+	}
 	row.key = key_of(r, ev);
 	if (ev->bulk)
 		return rows_add(&r->call, &row);
 	return settle(r, &row);
 }
 
-bool replay_reorder_pop(struct replay_reorder *r, bool all, struct tape_event *ret_ev)
+bool replay_reorder_pop(struct replay_reorder *r, bool all, bool last, struct tape_event *ret_ev)
 {
 	if (all && r->call.nr && call_settle(r) < 0)
+		return false;
+	if (last && bring_foreseen(r, UINT64_MAX, UINT64_MAX) < 0)
 		return false;
 	if (!r->heap.nr || (!all && r->heap.row[0].key >= r->horizon) || (r->call.nr && !all))
 		return false;

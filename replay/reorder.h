@@ -27,7 +27,10 @@ void replay_reorder_foreseen(struct replay_reorder *r); /* no more of them */
 /* One row, in seq order. */
 int replay_reorder_push(struct replay_reorder *r, uint64_t seq, const struct tape_event *ev)
 	TAPE_MUST_CHECK;
-/* Take the next row whose place is settled (@all: no more rows before the next window). */
-bool replay_reorder_pop(struct replay_reorder *r, bool all, struct tape_event *ret_ev);
+/*
+ * Take the next row whose place is settled.  @all: no more rows before the next window; @last: no
+ * more rows at all.
+ */
+bool replay_reorder_pop(struct replay_reorder *r, bool all, bool last, struct tape_event *ret_ev);
 
 #endif

@@ -101,7 +101,7 @@ static bool take_settled(struct replay_stream *s, bool all)
 	struct tape_event ev;
 
 	while (s->out->events < s->out->capacity) {
-		if (!replay_reorder_pop(s->reorder, all, &ev))
+		if (!replay_reorder_pop(s->reorder, all, s->drained, &ev))
 			return false;
 		tape_batch_push(s->out, &ev);
 	}

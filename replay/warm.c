@@ -5,7 +5,7 @@
  * --warm orphans allocates them before the first event, in the order of their frees, on the CPU
  * that frees them; where the recording knows the node of the memory and it is another one, on a
  * CPU of that node (CPUs of a node take turns).  --warm address puts each into the slab that its
- * address names.  What this counts is not part of any counting window.
+ * address names.  What this counts is not part of any counting window (later laps count their own warming).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static int warm_base(struct ordered *o)
 	return rc < 0 ? tape_err_set(o->reterr, rc, "counters: out of memory") : 0;
 }
 
-int ordered_warm(struct ordered *o)
+int ordered_warm(struct ordered *o, bool first)
 {
 	const struct tape_range all = TAPE_RANGE_ALL;
 	const struct tape_batch *b;
@@ -137,6 +137,9 @@ int ordered_warm(struct ordered *o)
 	uint64_t capacity = 0;
 	int rc;
 
+	free(o->orphan);
+	o->orphan = NULL;
+	o->nr_orphans = o->next_orphan = 0;
 	if (o->plan->cfg->warm == REPLAY_WARM_NONE || !o->plan->totals.orphan_frees)
 		return 0;
 	rc = tape_reader_open(o->plan->tape, &all, FIND_COLUMNS, &r, o->reterr);
@@ -149,5 +152,5 @@ int ordered_warm(struct ordered *o)
 			break;
 	}
 	tape_reader_close(r);
-	return rc < 0 ? rc : warm_base(o);
+	return rc < 0 || !first ? rc : warm_base(o);
 }
