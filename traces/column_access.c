@@ -170,11 +170,18 @@ bool tape_column_is_blank(const struct tape_batch *b, enum tape_col col)
 		break;
 	}
 	switch (col) {
-#define IS_BLANK(column, field, type, to, from, limit)     \
-	case TAPE_COL_##column:                            \
-		for (uint32_t i = 0; i < b->events; i++)   \
-			if (b->field[i] != blank.field)    \
-				return false;              \
+/* block by block without a way out of the inner loop, which is then vectorised */
+#define IS_BLANK(column, field, type, to, from, limit)                                    \
+	case TAPE_COL_##column:                                                           \
+		for (uint32_t at = 0, nr; at < b->events; at += nr) {                     \
+			type differs = 0;                                                 \
+                                                                                          \
+			nr = b->events - at < 512 ? b->events - at : 512;                 \
+			for (uint32_t i = 0; i < nr; i++)                                 \
+				differs |= (type)(b->field[at + i] ^ blank.field);        \
+			if (differs)                                                      \
+				return false;                                             \
+		}                                                                         \
 		return true;
 		ACCESS(IS_BLANK)
 #undef IS_BLANK
