@@ -56,7 +56,7 @@ struct percpu_cache {
  * freelist and count as in use in their slabs.
  */
 struct percpu_queue {
-	struct alloc_lock lock;	     /* of the incoming list; rank ALLOC_RANK_CPU, nests in nothing */
+	struct alloc_lock lock;	     /* of the incoming list; ALLOC_RANK_CPU, nests in nothing */
 	void *in_head, *in_tail;     /* Sync: lock */
 	uint64_t in_nr, in_check;    /* Sync: lock, read racily; in_check: worth claiming */
 	void *out_head, *out_tail;   /* Sync: owner CPU only, like the rest */
@@ -71,7 +71,7 @@ struct percpu_policy {
 	enum alloc_era era;
 	enum percpu_weight weight;
 	bool limit_in_objs;	  /* cpu_partial itself, not cpu_partial_slabs */
-	bool drain_above;	  /* drain when the account is above the limit, not when it reaches it */
+	bool drain_above;	  /* drain when the account is above the limit, not at it */
 	bool freeze_partials;	  /* slabs on a per-cpu list are frozen (up to 6.7) */
 	bool count_first;	  /* the first slab counts towards the fetch limit */
 	bool slowpath_per_try;	  /* ALLOC_SLOWPATH at each try to refill, not once per call */
@@ -90,7 +90,7 @@ struct percpu_policy {
 	/* A slab for the CPU from a node list or new, state CPU, its objects in *ret_list. */
 	struct alloc_slab *(*find_slab)(struct percpu_cache *p, uint32_t cpu, int32_t node,
 					uint32_t gfp, void **ret_list);
-	/* The first usable slab of @n's list, its objects in *ret_list; extras to the CPU's list. */
+	/* First usable slab of @n's list, its objects in *ret_list; extras to the CPU's list. */
 	struct alloc_slab *(*fetch)(struct percpu_cache *p, struct alloc_node *n, uint32_t cpu,
 				    void **ret_list);
 	/* The CPU slab @s with the leftover @list goes to where it belongs. */
@@ -244,7 +244,8 @@ static inline struct percpu_cache *percpu_cache(const struct alloc_cache *c)
 	return (struct percpu_cache *)(uintptr_t)c;
 }
 
-static inline struct alloc_node *percpu_node(const struct percpu_cache *p, const struct alloc_slab *s)
+static inline struct alloc_node *percpu_node(const struct percpu_cache *p,
+					     const struct alloc_slab *s)
 {
 	return &p->nodes[s->node];
 }
@@ -274,7 +275,7 @@ static inline bool percpu_swap_word(struct percpu_cache *p, uint32_t cpu, struct
  * it: before an insert, or with the slab itself counted. */
 static inline bool percpu_enough(const struct percpu_cache *p, uint64_t nr_partial)
 {
-	return p->policy->keep_at_limit ? nr_partial > p->min_partial : nr_partial >= p->min_partial;
+	return nr_partial >= p->min_partial + p->policy->keep_at_limit;
 }
 
 /* free_class of one call of the slow path: by the slab's own list and count. */

@@ -9,7 +9,8 @@ void *percpu_install(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s,
 {
 	struct percpu_cpu *pc = &p->cpus[cpu];
 
-	assert(list && !pc->freelist);
+	assert(list && !pc->freelist && s->state == ALLOC_STATE_CPU);
+	assert(alloc_obj_slab(p->head.machine, list) == s);
 	/* Relaxed: a hint for frees elsewhere (remotequeue); any recent value will do. */
 	__atomic_store_n(&s->origin_cpu, cpu, __ATOMIC_RELAXED);
 	pc->slab = s;
@@ -22,6 +23,7 @@ void *percpu_take_freelist(struct percpu_cache *p, uint32_t cpu, struct alloc_sl
 {
 	struct alloc_slab_word old, new;
 
+	assert(s->state == ALLOC_STATE_CPU && !p->cpus[cpu].freelist);
 	for (;;) {
 		old = new = alloc_word_read(cpu, s);
 		new.freelist = NULL;
@@ -134,6 +136,7 @@ static struct alloc_slab *pop_partial(struct percpu_cpu *pc)
 {
 	struct alloc_slab *s = pc->partial;
 
+	assert(s->state == ALLOC_STATE_CPU_PARTIAL);
 	pc->partial = percpu_next(s);
 	s->link.next = NULL;
 	return s;

@@ -14,6 +14,8 @@ static void free_emptied(struct percpu_cache *p, struct alloc_node *n, uint32_t 
 	bool listed = s->flags & ALLOC_SLAB_LISTED;
 	bool going = listed && percpu_enough(p, n->nr_partial);
 
+	assert(!listed || s->word.freelist);
+
 	if (going) {
 		alloc_partial_del(n, s);
 		alloc_count(&p->head, cpu, ALLOC_C_FREE_REMOVE_PARTIAL);
@@ -39,6 +41,7 @@ void percpu_free_to_slab(struct percpu_cache *p, uint32_t cpu, struct alloc_slab
 		old = new = alloc_word_read(cpu, s);
 		alloc_free_link(&p->head, tail, old.freelist);
 		new.freelist = head;
+		assert(old.inuse >= cnt || p->head.machine->sync != ALLOC_SYNC_SERIAL);
 		new.inuse -= cnt;
 		if (!old.frozen && !old.freelist) {
 			new.frozen = p->policy->freeze_partials;

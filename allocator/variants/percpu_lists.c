@@ -30,6 +30,9 @@ void percpu_push(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, uin
 	struct percpu_cpu *pc = &p->cpus[cpu];
 	struct alloc_slab *old = pc->partial, *list = NULL;
 
+	assert(s != pc->slab && !(s->flags & ALLOC_SLAB_LISTED));
+	assert(!old || old->state == ALLOC_STATE_CPU_PARTIAL);
+
 	if (drain && old && old->pobjects >= p->drain_limit) {
 		list = old;
 		old = NULL;
@@ -97,7 +100,7 @@ static bool acquire(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, 
 {
 	struct alloc_slab_word old = alloc_word_read(cpu, s), new = old;
 
-	assert(!old.frozen);
+	assert(!old.frozen && s->flags & ALLOC_SLAB_LISTED);
 	new.frozen = 1;
 	if (whole) {
 		new.freelist = NULL;
@@ -231,13 +234,14 @@ static uint32_t list_end(struct percpu_cache *p, void *list, void **ret_tail)
 	return cnt;
 }
 
-/* The word of @s after @list (to @tail, @cnt objects) was put in front of its own list, unfrozen. */
+/* The word after @list (to @tail, @cnt objects) was put in front of the slab's list, unfrozen. */
 static struct alloc_slab_word given_back(struct percpu_cache *p, struct alloc_slab_word old,
 					 void *list, void *tail, uint32_t cnt)
 {
 	struct alloc_slab_word new = old;
 
-	assert(old.frozen);
+	assert(old.frozen && cnt <= old.inuse);
+	assert(!cnt == !list);
 	new.frozen = 0;
 	if (cnt) {
 		alloc_free_link(&p->head, tail, old.freelist);
@@ -277,6 +281,8 @@ void percpu_deactivate(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *
 	void *tail;
 	uint32_t cnt = list_end(p, list, &tail);
 	bool empty, listed, done;
+
+	assert(s->state == ALLOC_STATE_CPU && p->cpus[cpu].slab != s);
 
 	do {
 		old = alloc_word_read(cpu, s);

@@ -217,6 +217,7 @@ static void take_cpu_list_place(struct percpu_cache *p, uint32_t cpu, struct all
 static void put_back(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *x, void *list,
 		     bool from_node_list)
 {
+	p->cpus[cpu].slab = NULL; /* the caller puts another one there */
 	set_waiting(p, x, list, !from_node_list && p->policy->freeze_partials);
 	if (from_node_list)
 		alloc_partial_add(&p->head, percpu_node(p, x), cpu, x, ALLOC_LIST_HEAD,

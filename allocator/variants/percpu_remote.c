@@ -4,7 +4,8 @@
  * project's, the numbers are SLQB's).
  *
  *	CPU b frees an object that CPU a last had in its slab
- *	  b's outgoing queue {target a} --batch full--> a's incoming list --a runs dry--> a's claimed
+ *	  b's outgoing queue {target a} --batch full--> a's incoming list
+ *	  a's incoming list --a runs dry--> a's claimed objects
  *
  * A free joins the outgoing queue when the object's slab is not the CPU's own and was last loaded
  * by another CPU.  A queue holds objects of one target only.  When the target has more than
@@ -60,6 +61,7 @@ static void flush_outgoing(struct percpu_cache *p, uint32_t cpu)
 		free_each_to_slab(p, cpu, take_outgoing(q));
 		return;
 	}
+	assert(q->out_target != cpu && q->out_tail);
 	alloc_lock_acquire(&home->lock, cpu, ALLOC_PATH_FREE);
 	if (home->in_tail)
 		alloc_free_link(&p->head, home->in_tail, q->out_head);
@@ -86,6 +88,7 @@ void percpu_remote_free_slow(struct percpu_cache *p, uint32_t cpu, struct alloc_
 	}
 	alloc_count(&p->head, cpu, ALLOC_C_FREE_SLOWPATH);
 	alloc_count_add(&p->head, cpu, ALLOC_C_REMOTE_QUEUE, cnt);
+	assert(home < p->head.machine->cpus && cnt);
 	if (q->out_target != home)
 		flush_outgoing(p, cpu);
 	q->out_target = home;
@@ -108,6 +111,7 @@ static void *take_incoming(struct percpu_cache *p, uint32_t cpu, uint64_t *ret_n
 
 	alloc_lock_acquire(&q->lock, cpu, ALLOC_PATH_REFILL);
 	list = q->in_head;
+	assert(!list == !q->in_nr);
 	*ret_nr = q->in_nr;
 	q->in_head = q->in_tail = NULL;
 	alloc_shared_write(&q->in_nr, 0);

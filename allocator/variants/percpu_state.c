@@ -19,7 +19,8 @@ void percpu_state(const struct alloc_cache *c, struct alloc_cache_state *ret_sta
 		st.cpu_slabs++;
 		/* 3.2 adds the estimate of objects where it means slabs. */
 		if (head)
-			st.cpu_slabs += p->policy->era == ALLOC_ERA_3_2 ? head->pobjects : head->slabs;
+			st.cpu_slabs += p->policy->era == ALLOC_ERA_3_2 ? head->pobjects
+									: head->slabs;
 		st.cached_objs += alloc_freelist_length(c, pc->freelist, pc->slab->word.objects);
 	}
 	for (uint32_t cpu = 0; p->queues && cpu < c->machine->cpus; cpu++)

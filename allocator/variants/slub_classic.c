@@ -49,6 +49,7 @@ static void list_slab(struct classic_cache *k, uint32_t cpu, struct alloc_slab *
 {
 	struct alloc_node *n = classic_node(k, s);
 
+	assert(s->word.freelist && !s->word.frozen);
 	if (k->thrash_sort && thrashing(k, cpu))
 		end = s->word.objects - s->word.inuse >= min_free(k) ? ALLOC_LIST_HEAD
 								      : ALLOC_LIST_TAIL;
@@ -61,6 +62,8 @@ static void list_slab(struct classic_cache *k, uint32_t cpu, struct alloc_slab *
 static bool return_leftovers(struct classic_cache *k, struct classic_cpu *kc, struct alloc_slab *s)
 {
 	bool any = kc->freelist != NULL;
+
+	assert(kc->slab == s);
 
 	while (kc->freelist) {
 		void *obj = kc->freelist;
@@ -79,6 +82,8 @@ static void deactivate(struct classic_cache *k, uint32_t cpu)
 	struct classic_cpu *kc = &k->cpus[cpu];
 	struct alloc_slab *s = kc->slab;
 	bool gone = false, leftovers;
+
+	assert(s->word.frozen && s->state == ALLOC_STATE_CPU);
 
 	if (s->word.freelist)
 		alloc_count(&k->head, cpu, ALLOC_C_DEACTIVATE_REMOTE_FREES);
@@ -164,7 +169,8 @@ static struct alloc_slab *get_partial(struct classic_cache *k, uint32_t cpu, int
 }
 
 /* A new slab, frozen and locked; NULL: no memory. */
-static struct alloc_slab *new_slab(struct classic_cache *k, uint32_t cpu, int32_t node, uint32_t gfp)
+static struct alloc_slab *new_slab(struct classic_cache *k, uint32_t cpu, int32_t node,
+				   uint32_t gfp)
 {
 	struct alloc_slab *s = alloc_slab_create(&k->head, cpu, node, gfp, false);
 
@@ -232,8 +238,9 @@ static void *classic_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, ui
 	struct classic_cache *k = classic_cache(c);
 	struct classic_cpu *kc = &k->cpus[cpu];
 	void *obj = kc->freelist;
+	bool any = node == ALLOC_NODE_ANY;
 
-	if (__builtin_expect(!obj || (node != ALLOC_NODE_ANY && kc->slab->node != (uint16_t)node), 0))
+	if (__builtin_expect(!obj || (!any && kc->slab->node != (uint16_t)node), 0))
 		return alloc_slow(k, cpu, node, gfp);
 	kc->freelist = alloc_free_next(c, obj);
 	kc->fastpath++;
@@ -266,6 +273,7 @@ static void free_slow(struct classic_cache *k, uint32_t cpu, struct alloc_slab *
 	prior = s->word.freelist;
 	alloc_free_link(&k->head, obj, prior);
 	s->word.freelist = obj;
+	assert(s->word.inuse);
 	s->word.inuse--;
 	alloc_count(&k->head, cpu,
 		    (enum alloc_counter)(ALLOC_C_CLASS_PARTIAL_PARTIAL + (prior ? 0 : 1) +

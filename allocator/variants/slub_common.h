@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the caches with a cpu slab (classic and percpu) share: knob look-up and pieces of the dump. */
+/* What the caches with a cpu slab (classic and percpu) share: knobs, checks, pieces of the dump. */
 #ifndef SLABTAPE_ALLOCATOR_SLUB_COMMON_H
 #define SLABTAPE_ALLOCATOR_SLUB_COMMON_H
 

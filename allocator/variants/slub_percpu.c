@@ -23,8 +23,12 @@ static const uint8_t counters_minfree[] = {
 	COUNTERS_6_1, ALLOC_C_MINFREE_SKIP, ALLOC_C_MINFREE_BEST, ALLOC_C_MINFREE_NEW,
 };
 static const uint8_t counters_remotequeue[] = {
-	COUNTERS_6_1,	      ALLOC_C_REMOTE_QUEUE, ALLOC_C_REMOTE_FLUSH, ALLOC_C_REMOTE_FLUSH_OBJECTS,
-	ALLOC_C_REMOTE_CLAIM, ALLOC_C_REMOTE_CLAIM_OBJECTS,
+	COUNTERS_6_1,
+	ALLOC_C_REMOTE_QUEUE,
+	ALLOC_C_REMOTE_FLUSH,
+	ALLOC_C_REMOTE_FLUSH_OBJECTS,
+	ALLOC_C_REMOTE_CLAIM,
+	ALLOC_C_REMOTE_CLAIM_OBJECTS,
 };
 /* 3.2 has no counters of fetched slabs and of drains. */
 enum { NR_COUNTERS_3_2 = sizeof(counters_6_1) - 2 };

@@ -9,60 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/one_cache.h"
 
-#include "allocator/variant.h"
-
-enum { CPUS = 16, LIVE_MAX = 1000 };
-
-struct bench {
-	const struct alloc_variant *v;
-	struct alloc_machine *m;
-	struct alloc_cache *c;
-	uint64_t allocs, frees;
-};
-
-static void open_cache(struct bench *b, const char *variant, uint32_t size,
-		       const struct alloc_knob_value *knobs, size_t nr_knobs)
-{
-	static const uint16_t cpu_node[CPUS];
-	struct alloc_machine_config mc = { .cpus = CPUS, .nodes = 1, .cpu_node = cpu_node, .seed = 1 };
-	struct alloc_cache_config cc = { .name = "worked", .object_size = size, .knobs = knobs,
-					 .nr_knobs = nr_knobs };
-
-	*b = (struct bench){ .v = alloc_variant_find(variant, ALLOC_SYNC_SERIAL) };
-	assert_non_null(b->v);
-	assert_int_equal(alloc_machine_create(&mc, &b->m), 0);
-	assert_int_equal(b->v->create(b->m, &cc, &b->c), 0);
-}
-
-static void close_cache(struct bench *b)
-{
-	char why[256];
-
-	if (b->v->check(b->c, why, sizeof(why)) < 0)
-		fail_msg("%s: %s", b->v->name, why);
-	b->v->destroy(b->c);
-	assert_int_equal(alloc_machine_pages(b->m), 0);
-	alloc_machine_destroy(b->m);
-}
-
-static void *take(struct bench *b, uint32_t cpu)
-{
-	void *obj = b->v->alloc(b->c, cpu, ALLOC_NODE_ANY, ALLOC_GFP_MAY_BLOCK);
-
-	assert_non_null(obj);
-	b->allocs++;
-	return obj;
-}
-
-static void give(struct bench *b, uint32_t cpu, void *obj)
-{
-	b->v->free(b->c, cpu, obj);
-	b->frees++;
-}
+enum { LIVE_MAX = 1000 };
 
 /* CPU 0 allocates 100 and frees them in the same order. */
 static void scenario_1(struct bench *b)
@@ -134,31 +83,6 @@ static void run_scenario(struct bench *b, const char *name)
 							     scenario_4 };
 
 	scenarios[name[1] - '1'](b);
-}
-
-struct wanted {
-	const char *name;
-	int64_t sum;
-	bool found;
-};
-
-static void add_counter(void *ctx, uint32_t cpu, const char *name, int64_t value)
-{
-	struct wanted *w = ctx;
-
-	(void)cpu;
-	if (strcmp(name, w->name))
-		return;
-	w->sum += value;
-	w->found = true;
-}
-
-static int64_t counter(const struct bench *b, const char *name)
-{
-	struct wanted w = { .name = name };
-
-	alloc_read_counters(b->c, add_counter, &w);
-	return w.sum;
 }
 
 /* A counter, or one of the state values `partial` and `slabs`. */
@@ -241,11 +165,14 @@ static const struct signature {
 static const struct {
 	const char *code, *counter;
 } codes[] = {
-	{ "AF", "alloc_fastpath" },	{ "AS", "alloc_slowpath" },	{ "AR", "alloc_refill" },
-	{ "AFP", "alloc_from_partial" }, { "SLAB", "alloc_slab" },	{ "BYP", "deactivate_bypass" },
-	{ "DF", "deactivate_full" },	{ "CPA", "cpu_partial_alloc" }, { "CPF", "cpu_partial_free" },
-	{ "FF", "free_fastpath" },	{ "FS", "free_slowpath" },	{ "FZ", "free_frozen" },
-	{ "FAP", "free_add_partial" },	{ "FRP", "free_remove_partial" }, { "FSL", "free_slab" },
+	{ "AF", "alloc_fastpath" },	 { "AS", "alloc_slowpath" },
+	{ "AR", "alloc_refill" },	 { "AFP", "alloc_from_partial" },
+	{ "SLAB", "alloc_slab" },	 { "BYP", "deactivate_bypass" },
+	{ "DF", "deactivate_full" },	 { "CPA", "cpu_partial_alloc" },
+	{ "CPF", "cpu_partial_free" },	 { "FF", "free_fastpath" },
+	{ "FS", "free_slowpath" },	 { "FZ", "free_frozen" },
+	{ "FAP", "free_add_partial" },	 { "FRP", "free_remove_partial" },
+	{ "FSL", "free_slab" },
 };
 enum { CODES = sizeof(codes) / sizeof(*codes) };
 
@@ -407,99 +334,6 @@ static void halffull_drains_where_6_1_does(void **state)
 	}
 }
 
-/* Four listed slabs with one free object each; a CPU without objects allocates. */
-static void minfree_passes_nearly_full_slabs(void **state)
-{
-	struct alloc_knob_value new_slab = { "minfree_new_slab", 1 };
-	void *objs[160];
-	struct bench b;
-
-	(void)state;
-	for (; new_slab.value >= 0; new_slab.value--) {
-		open_cache(&b, "slub-6.1-minfree", 256, &new_slab, 1);
-		for (int i = 0; i < 160; i++)
-			objs[i] = take(&b, 0);
-		for (int i = 0; i < 128; i += 32)
-			give(&b, 1, objs[i]);
-		b.v->flush_cpu(b.c, 1);
-		take(&b, 0);
-		assert_int_equal(counter(&b, "minfree_skip"), 4);
-		assert_int_equal(counter(&b, "minfree_new"), new_slab.value);
-		assert_int_equal(counter(&b, "minfree_best"), !new_slab.value);
-		assert_int_equal(counter(&b, "alloc_slab"), 5 + new_slab.value);
-		close_cache(&b);
-	}
-}
-
-static void remote_frees_go_home_in_batches(void **state)
-{
-	const struct alloc_knob_value knobs[] = { { "remote_batch", 16 }, { "remote_high", 32 } };
-	struct alloc_cache_state st;
-	struct bench b;
-
-	(void)state;
-	open_cache(&b, "slub-6.1-remotequeue", 256, knobs, 2);
-	scenario_2(&b);
-	assert_int_equal(counter(&b, "remote_queue"), 1000);
-	assert_int_equal(counter(&b, "remote_flush_objects"), 1000 / 16 * 16);
-	assert_true(counter(&b, "remote_claim_objects") > 800);
-	assert_int_equal(counter(&b, "free_slowpath"), 1000);
-	b.v->flush_cpu(b.c, 0);
-	b.v->flush_cpu(b.c, 1);
-	b.v->state(b.c, &st);
-	assert_int_equal(st.cached_objs, 0);
-	assert_int_equal(st.objects_partial, 0);
-	close_cache(&b);
-}
-
-static int64_t knob(const struct bench *b, const char *name)
-{
-	int64_t value = -1;
-
-	assert_int_equal(b->v->get_knob(b->c, name, &value), 0);
-	return value;
-}
-
-static void knobs_keep_the_kernels_rules(void **state)
-{
-	struct bench b;
-
-	(void)state;
-	open_cache(&b, "slub-5.15", 256, NULL, 0);
-	assert_int_equal(b.v->set_knob(b.c, "min_partial", 100), 0);
-	assert_int_equal(knob(&b, "min_partial"), 10); /* clamped */
-	close_cache(&b);
-	open_cache(&b, "slub-6.1", 256, NULL, 0);
-	assert_int_equal(b.v->set_knob(b.c, "min_partial", 100), 0);
-	assert_int_equal(knob(&b, "min_partial"), 100);
-	assert_int_equal(b.v->set_knob(b.c, "min_partial", -1), -22);
-	assert_int_equal(b.v->set_knob(b.c, "remote_node_defrag_ratio", 101), -22);
-	assert_int_equal(b.v->set_knob(b.c, "remote_node_defrag_ratio", 50), 0);
-	assert_int_equal(knob(&b, "remote_node_defrag_ratio"), 50);
-	assert_int_equal(knob(&b, "defrag"), 500);
-	assert_int_equal(b.v->set_knob(b.c, "slub_max_order", 1), -22); /* only at creation */
-	assert_int_equal(b.v->set_knob(b.c, "sheaf_capacity", 1), -2);
-	take(&b, 0);
-	assert_int_equal(b.v->set_knob(b.c, "cpu_partial", 0), 0);
-	assert_int_equal(counter(&b, "cpuslab_flush"), 1); /* writing flushes */
-	assert_int_equal(knob(&b, "cpu_partial_slabs"), 0);
-	close_cache(&b);
-}
-
-static void geometry_follows_the_order_knobs(void **state)
-{
-	const struct alloc_knob_value max_order = { "slub_max_order", 0 };
-	struct alloc_geometry geo;
-	struct bench b;
-
-	(void)state;
-	open_cache(&b, "slub-6.1", 512, &max_order, 1);
-	alloc_cache_geometry(b.c, &geo);
-	assert_int_equal(geo.order, 0);
-	assert_int_equal(geo.objects, 8);
-	close_cache(&b);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,10 +343,6 @@ int main(void)
 		cmocka_unit_test(thrash_ratio_0_is_2_6_30),
 		cmocka_unit_test(thrash_ratio_20_trades_slabs_for_the_fast_path),
 		cmocka_unit_test(halffull_drains_where_6_1_does),
-		cmocka_unit_test(minfree_passes_nearly_full_slabs),
-		cmocka_unit_test(remote_frees_go_home_in_batches),
-		cmocka_unit_test(knobs_keep_the_kernels_rules),
-		cmocka_unit_test(geometry_follows_the_order_knobs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
