@@ -21,7 +21,7 @@ static char folder[64];
 static struct golden_case real_case(void)
 {
 	return (struct golden_case){ TEST_SLABTAPE, "slub-6.1", TEST_GOLDEN "/cases",
-				     TEST_GOLDEN "/6.1", CASE, false };
+				     TEST_GOLDEN "/6.1", CASE, false, false };
 }
 
 static void put(const char *suffix, const char *data, size_t bytes)
