@@ -56,8 +56,7 @@ static bool full_to_main(struct sheaves_cache *sc, uint32_t cpu)
 }
 
 /* main is empty and nothing full is near: fill an empty sheaf from slabs.  False: no memory. */
-static __attribute__((noinline)) bool refill_main(struct sheaves_cache *sc, uint32_t cpu,
-						  uint32_t gfp)
+static bool refill_main(struct sheaves_cache *sc, uint32_t cpu, uint32_t gfp)
 {
 	struct sheaves_cpu *pc = &sc->cpus[cpu];
 	struct alloc_sheaf *s;
@@ -80,29 +79,44 @@ static __attribute__((noinline)) bool refill_main(struct sheaves_cache *sc, uint
 	return true;
 }
 
+static void *pop_main(struct sheaves_cache *sc, uint32_t cpu, struct alloc_sheaf *s)
+{
+	void *obj = s->objects[--s->size];
+
+	alloc_count(&sc->head, cpu, ALLOC_C_ALLOC_FASTPATH);
+	return obj;
+}
+
+/* All that is not a pop from main.  Kept out of line so that the pop needs no stack frame. */
+static __attribute__((noinline)) void *alloc_rare(struct sheaves_cache *sc, uint32_t cpu,
+						  int32_t node, uint32_t gfp)
+{
+	struct sheaves_cpu *pc = &sc->cpus[cpu];
+	struct alloc_sheaf *s;
+
+	if (node != ALLOC_NODE_ANY && node != pc->node) {
+		alloc_count(&sc->head, cpu, ALLOC_C_ALLOC_NODE_MISMATCH);
+		return sheaves_alloc_slow(sc, cpu, node, gfp);
+	}
+	if (!pc->main->size && !refill_main(sc, cpu, gfp))
+		return sheaves_alloc_slow(sc, cpu, node, gfp);
+	s = pc->main;
+	if (node != ALLOC_NODE_ANY &&
+	    alloc_obj_slab(sc->head.machine, s->objects[s->size - 1])->node != node) {
+		alloc_count(&sc->head, cpu, ALLOC_C_ALLOC_NODE_MISMATCH);
+		return sheaves_alloc_slow(sc, cpu, node, gfp);
+	}
+	return pop_main(sc, cpu, s);
+}
+
 void *sheaves_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp)
 {
 	struct sheaves_cache *sc = sheaves_of(c);
-	struct sheaves_cpu *pc = &sc->cpus[cpu];
-	struct alloc_sheaf *s;
-	void *obj;
+	struct alloc_sheaf *s = sc->cpus[cpu].main;
 
-	if (__builtin_expect(node != ALLOC_NODE_ANY && node != pc->node, 0)) {
-		alloc_count(c, cpu, ALLOC_C_ALLOC_NODE_MISMATCH);
-		return sheaves_alloc_slow(sc, cpu, node, gfp);
-	}
-	if (__builtin_expect(!pc->main->size, 0) && !refill_main(sc, cpu, gfp))
-		return sheaves_alloc_slow(sc, cpu, node, gfp);
-	s = pc->main;
-	obj = s->objects[s->size - 1];
-	if (__builtin_expect(node != ALLOC_NODE_ANY, 0) &&
-	    alloc_obj_slab(c->machine, obj)->node != node) {
-		alloc_count(c, cpu, ALLOC_C_ALLOC_NODE_MISMATCH);
-		return sheaves_alloc_slow(sc, cpu, node, gfp);
-	}
-	s->size--;
-	alloc_count(c, cpu, ALLOC_C_ALLOC_FASTPATH);
-	return obj;
+	if (__builtin_expect(node == ALLOC_NODE_ANY && s->size, 1))
+		return pop_main(sc, cpu, s);
+	return alloc_rare(sc, cpu, node, gfp);
 }
 
 /* main and spare are full and the barn took nothing: @s, an empty sheaf, becomes main. */
@@ -152,7 +166,7 @@ static bool room_at_hand(struct sheaves_cache *sc, uint32_t cpu, bool *ret_refus
 }
 
 /* main is full: after this it is not. */
-static __attribute__((noinline)) void make_room(struct sheaves_cache *sc, uint32_t cpu)
+static void make_room(struct sheaves_cache *sc, uint32_t cpu)
 {
 	struct sheaves_cpu *pc = &sc->cpus[cpu];
 	struct alloc_sheaf *empty;
@@ -177,22 +191,31 @@ static __attribute__((noinline)) void make_room(struct sheaves_cache *sc, uint32
 	sheaves_flush_main(sc, cpu);
 }
 
+static void push_main(struct sheaves_cache *sc, uint32_t cpu, struct alloc_sheaf *s, void *obj)
+{
+	s->objects[s->size++] = obj;
+	alloc_count(&sc->head, cpu, ALLOC_C_FREE_FASTPATH);
+}
+
+static __attribute__((noinline)) void free_to_full_main(struct sheaves_cache *sc, uint32_t cpu,
+							void *obj)
+{
+	make_room(sc, cpu);
+	push_main(sc, cpu, sc->cpus[cpu].main, obj);
+}
+
 void sheaves_free(struct alloc_cache *c, uint32_t cpu, void *obj)
 {
 	struct sheaves_cache *sc = sheaves_of(c);
 	struct sheaves_cpu *pc = &sc->cpus[cpu];
 	struct alloc_sheaf *s = pc->main;
 
-	if (__builtin_expect(alloc_obj_slab(c->machine, obj)->node != pc->node, 0)) {
+	if (__builtin_expect(alloc_obj_slab(c->machine, obj)->node != pc->node, 0))
 		sheaves_free_slow(sc, cpu, obj);
-		return;
-	}
-	if (__builtin_expect(s->size == s->capacity, 0)) {
-		make_room(sc, cpu);
-		s = pc->main;
-	}
-	s->objects[s->size++] = obj;
-	alloc_count(c, cpu, ALLOC_C_FREE_FASTPATH);
+	else if (__builtin_expect(s->size == s->capacity, 0))
+		free_to_full_main(sc, cpu, obj);
+	else
+		push_main(sc, cpu, s, obj);
 }
 
 uint32_t sheaves_alloc_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, uint32_t nr,
