@@ -392,7 +392,8 @@ int vtab_object_events(struct vtab_source *s, uint64_t id, struct vtab_objects *
 	if (rc != SQLITE_OK)
 		return rc;
 	r = &(*o)->rows[at];
-	*ret_known = !r->again;
+	/* An unfinished tape may lack far frees: its chunks have to be searched. */
+	*ret_known = !r->again && (r->free_seq >= 0 || s->complete);
 	if (r->alloc_seq >= 0)
 		ret_seqs[(*ret_nr)++] = (uint64_t)r->alloc_seq;
 	if (r->free_seq >= 0)

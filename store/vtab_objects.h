@@ -71,7 +71,7 @@ uint32_t vtab_objects_select(const struct vtab_filter *f, const struct vtab_sour
 
 /*
  * The events of object @id: *ret_seqs[0..*ret_nr), ascending.  *ret_known false when more than
- * two name it, so that the chunks have to be searched.
+ * two name it, or its free may be missing, so that the chunks have to be searched.
  */
 int vtab_object_events(struct vtab_source *s, uint64_t id, struct vtab_objects **o,
 		       uint64_t ret_seqs[2], unsigned int *ret_nr, bool *ret_known,

@@ -58,12 +58,26 @@ static void drop_idle(struct vtab_source *s)
 	s->pages_nr = kept;
 }
 
+/* Ids are given out one by one, so a chunk that claims a far higher one is damaged. */
+static int check_ids(const struct vtab_source *s, const struct store_chunk *chunks, size_t nr,
+		     uint64_t events, struct tape_err *reterr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (chunks[i].first_object <= chunks[i].last_object &&
+		    chunks[i].last_object / 16 > events + TAPE_CHUNK_EVENTS)
+			return tape_err_set(reterr, -TAPE_E_FORMAT, "%s: chunk %lld names object %llu",
+					    s->tape.path, (long long)chunks[i].id,
+					    (unsigned long long)chunks[i].last_object);
+	return 0;
+}
+
 int vtab_source_refresh(struct vtab_source *s, char **ret_message)
 {
 	int64_t version = 0, own = sqlite3_total_changes64(s->tape.db);
 	struct store_chunk *chunks;
 	struct tape_err err = { 0 };
 	size_t nr;
+	uint64_t events;
 	int rc = store_query_int(&s->tape, "PRAGMA \"%w\".data_version", 0, &version, &err);
 
 	if (rc < 0)
@@ -73,11 +87,18 @@ int vtab_source_refresh(struct vtab_source *s, char **ret_message)
 	rc = store_chunks_load(&s->tape, &chunks, &nr, &err);
 	if (rc < 0)
 		return vtab_source_failed(rc, &err, ret_message);
+	events = nr ? chunks[nr - 1].first_seq + chunks[nr - 1].events : 0;
+	rc = check_ids(s, chunks, nr, events, &err);
+	if (rc < 0) {
+		free(chunks);
+		return vtab_source_failed(rc, &err, ret_message);
+	}
 	drop_idle(s);
 	free(s->chunks);
 	s->chunks = chunks;
 	s->chunks_nr = nr;
-	s->events = nr ? chunks[nr - 1].first_seq + chunks[nr - 1].events : 0;
+	s->events = events;
+	s->complete = tape_meta_get_int(&s->tape, "complete", 0) == 1;
 	s->state++;
 	s->data_version = version;
 	s->own_changes = own;

@@ -30,6 +30,7 @@ struct vtab_source {
 	struct store_chunk *chunks;
 	size_t chunks_nr;
 	uint64_t events;
+	bool complete; /* meta.complete: frees far behind their alloc are all at hand */
 	struct tape_codec *codec;
 	struct vtab_page **pages;
 	size_t pages_nr;
