@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Starting the recorded program. */
+#ifndef SLABTAPE_CAPTURE_RECORD_CHILD_H
+#define SLABTAPE_CAPTURE_RECORD_CHILD_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+#define RECORD_ENV_MAX 16
+
+/* Environment of the program beyond our own; names are static, values owned. */
+struct record_env {
+	struct {
+		const char *name;
+		char *value;
+	} vars[RECORD_ENV_MAX];
+	unsigned int nr;
+};
+
+int record_env_set(struct record_env *env, const char *name, const char *value,
+		   struct tape_err *reterr) TAPE_MUST_CHECK;
+/* @library goes before what LD_PRELOAD has: the first one gets the calls. */
+int record_env_preload(struct record_env *env, const char *libraries,
+		       struct tape_err *reterr) TAPE_MUST_CHECK;
+void record_env_fini(struct record_env *env);
+
+/*
+ * Start @path with @argv, @env and signal mask @mask.  -errno of a failed exec (-ENOENT,
+ * -EACCES, ...).  The caller waits for *ret_pid.
+ */
+int record_spawn(const char *path, const char *const *argv, const struct record_env *env,
+		 const sigset_t *mask, pid_t *ret_pid, struct tape_err *reterr) TAPE_MUST_CHECK;
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the interposer tells a back-end (native memory rings or LTTng-UST tracepoints).
+ *
+ * Every function is called with the thread's nesting guard held, so what a back-end allocates is
+ * not recorded; none may change errno.  emit_*() before emit_ready() must keep or count events.
+ */
+#ifndef SLABTAPE_CAPTURE_UST_EMIT_H
+#define SLABTAPE_CAPTURE_UST_EMIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capture/ust/native_ring.h"
+
+/* The back-end may start: libc is usable.  Called once by a constructor, single threaded. */
+void emit_ready(void);
+/* The program ends normally (destructor). */
+void emit_finish(void);
+
+/* One event.  @kind: RING_MALLOC .. RING_FREE_REALLOC.  @ip: return address of the call. */
+void emit_event(enum ring_kind kind, const void *address, size_t size, const void *ip);
+
+/* Around fork(), in the forking thread: before it; after it in the child; in the parent. */
+void emit_fork_prepare(void);
+void emit_fork_child(void);
+void emit_fork_parent(void);
+
+#endif
