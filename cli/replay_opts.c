@@ -10,6 +10,7 @@
 
 static struct {
 	const char *pace, *costs;
+	struct replay_knob *knobs;
 	const char *mode, *topology, *warm, *infer, *record, *count_from, *count_to;
 	const char **set;
 	int scale, cpus, nodes, follow, strict, laps, repeat;
@@ -159,6 +160,7 @@ static int take_knobs(const char *verb, struct replay_config *cfg)
 			return code;
 		}
 	}
+	opt.knobs = knobs; /* kept as long as the process */
 	cfg->knobs = knobs;
 	cfg->nr_knobs = nr;
 	return 0;
