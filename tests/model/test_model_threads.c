@@ -26,7 +26,7 @@ struct shared {
 struct worker {
 	struct shared *shared;
 	uint32_t cpu, nr;
-	uint64_t random;
+	uint64_t random, now_ns;
 	void *own[OWN_MAX];
 };
 
@@ -98,6 +98,9 @@ static void *work(void *arg)
 			bulk(w);
 		} else if (what < 3 && !draw(w, 8)) {
 			s->v->flush_cpu(s->c, w->cpu);
+		} else if (what < 3 && s->v->tick && !draw(w, 8)) {
+			w->now_ns += 500000000u;
+			s->v->tick(s->c, w->cpu, w->now_ns);
 		} else if (w->nr < OWN_MAX && (!w->nr || what < 50)) {
 			mark(w, s->v->alloc(s->c, w->cpu, node, ALLOC_GFP_MAY_BLOCK));
 		} else if (what < 85) {
