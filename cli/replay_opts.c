@@ -8,6 +8,8 @@
 
 #include "cli/verb.h"
 
+#define SETS_MAX 256 /* --set options */
+
 static struct {
 	const char *pace, *costs;
 	struct replay_knob *knobs;
@@ -144,21 +146,15 @@ static int take_knob(const char *verb, const char *text, struct replay_knob *ret
 
 static int take_knobs(const char *verb, struct replay_config *cfg)
 {
-	struct replay_knob *knobs;
+	static struct replay_knob knobs[SETS_MAX]; /* they live as long as the process */
 	size_t nr = 0;
 
-	while (opt.set && opt.set[nr])
-		nr++;
-	knobs = calloc(nr ? nr : 1, sizeof(*knobs));
-	if (!knobs)
-		return cli_usage(verb, "out of memory");
-	for (size_t i = 0; i < nr; i++) {
-		int code = take_knob(verb, opt.set[i], &knobs[i]);
+	for (; opt.set && opt.set[nr]; nr++) {
+		int code = nr == SETS_MAX ? cli_usage(verb, "--set: at most %d times", SETS_MAX) :
+					    take_knob(verb, opt.set[nr], &knobs[nr]);
 
-		if (code) {
-			free(knobs);
+		if (code)
 			return code;
-		}
 	}
 	opt.knobs = knobs; /* kept as long as the process */
 	cfg->knobs = knobs;
