@@ -126,7 +126,7 @@ static void bound(struct native *n, uint64_t clock)
 
 static void look_at_loss(struct native *n, struct native_stream *s, struct ring_slot *slot)
 {
-	/* Acquire pairs with count_lost(). */
+	/* Acquire pairs with writer_count_lost() and with the clearing in put_loss(). */
 	uint64_t begin = atomic_load_explicit(&slot->lost_begin, memory_order_acquire);
 
 	s->in_loss = begin != 0;
@@ -138,16 +138,39 @@ static void look_at_loss(struct native *n, struct native_stream *s, struct ring_
 static void look_at(struct native *n, struct native_stream *s, struct ring_slot *slot,
 		    uint64_t now_ns)
 {
-	/* Acquire pairs with the release in put(): the events below pos are complete. */
-	uint64_t pos = atomic_load_explicit(&slot->pos, memory_order_acquire);
-	s->available = pos / 2;
+	uint64_t pos;
+
+	/*
+	 * Loss before pos: put_loss() writes its record and then clears lost_begin.  In the other
+	 * order both could be missed, the record because it came after pos was read.
+	 */
 	look_at_loss(n, s, slot);
+	/* Acquire pairs with the release in put(): the events below pos are complete. */
+	pos = atomic_load_explicit(&slot->pos, memory_order_acquire);
+	s->available = pos / 2;
 	/* A new slot has nothing before its first event but is about to write it. */
 	s->busy = pos & 1 || (!pos && !s->dead && !s->in_loss);
 	if (!s->busy)
 		s->stall_ns = 0;
 	else if (stalled(s, pos, now_ns))
 		s->busy = false;
+}
+
+/*
+ * Records of loss that are available but not handed over yet: other threads' events come before
+ * them in the merge and may need that explanation.  A record of loss begins its chunk.
+ */
+static void look_at_unread_loss(struct native *n, const struct native_stream *s)
+{
+	for (uint32_t i = 0; i < s->chunks_nr; i++) {
+		const struct native_chunk *c = &s->chunks[i];
+		const struct ring_event *e = ring_events(n->ring, c->index);
+
+		if (c->first < s->read || c->first >= s->available)
+			continue;
+		if (e->where >> 60 == RING_LOSS && e->size < n->loss_open)
+			n->loss_open = e->size;
+	}
 }
 
 /* Clock of the last event of @s that may be read. */
@@ -214,6 +237,9 @@ int native_scan(struct native *n, struct heap *h, struct tape_err *reterr)
 		rc = look_at_slot(n, h, i, now_ns, reterr);
 	if (rc >= 0)
 		rc = scan_chunks(n, reterr);
+	for (uint32_t i = 0; rc >= 0 && i < high; i++)
+		if (n->streams[i].open)
+			look_at_unread_loss(n, &n->streams[i]);
 	if (rc >= 0)
 		bound_busy(n, high);
 	lag = (uint64_t)(((native_u128)RING_LAG_NS << 32) / n->clock.mult);

@@ -35,7 +35,8 @@ def exact(place, command, needs_all=True, options=()):
     check(allocs > 0, 'the counting library was there')
     recorded = summary['allocs'] + summary['frees']
     check(recorded + summary['lost'] == allocs + frees,
-          f'recorded {recorded} + lost {summary["lost"]} is not {allocs} + {frees}')
+          f'recorded {summary["allocs"]} + {summary["frees"]} + lost {summary["lost"]} is not {allocs} + {frees}'
+          f' ({summary})')
     check(summary['violations'] == 0, f'violations {summary["violations"]}')
     if needs_all:
         check(summary['lost'] == 0, f'lost {summary["lost"]}')
