@@ -35,7 +35,7 @@ static const struct poptOption options[] = {
 	{"buffer", '\0', POPT_ARG_STRING, &opt.buffer, 0, "memory for buffers (default 256M)",
 	 "SIZE"},
 	{"max-size", '\0', POPT_ARG_STRING, &opt.max_size, 0,
-	 "stop recording when the tape is larger", "SIZE"},
+	 "stop recording when the tape is larger; what the buffers hold then still comes", "SIZE"},
 	{"duration", '\0', POPT_ARG_DOUBLE, &opt.duration_s, 0, "stop recording after that time",
 	 "SECONDS"},
 	{"max-lost", '\0', POPT_ARG_LONGLONG, &opt.max_lost, 0, "exit 4 when more events were lost",
