@@ -77,10 +77,11 @@ def output(place):
     with open(place.path('t.tape'), encoding='ascii') as f:
         check(f.read() == 'precious', 'nor touched')
     if os.getuid() == 0 and not place.drop:
+        # Propagation unchanged: / need not be a mount point (a chroot); hence the umount.
         script = (f'mkdir -p full && mount -t tmpfs -o size=300k none full && {place.slabtape} record '
                   f'{" ".join(place.backend_args())} -o full/t.tape --summary s.json -- '
-                  f'{place.path("exchange")} 2 200000; echo $?; ls full')
-        done = place.run('unshare', '-m', 'sh', '-c', script)
+                  f'{place.path("exchange")} 2 200000; echo $?; ls full; umount full')
+        done = place.run('unshare', '-m', '--propagation', 'unchanged', 'sh', '-c', script)
         lines = done.stdout.splitlines()
         check(lines[0].startswith('2 threads'), f'the program ran to its end: {done.stdout}')
         check(lines[1:] == ['125'], f'status 125 and no tape: {lines} {done.stderr}')
