@@ -30,7 +30,8 @@ const struct poptOption cli_replay_options[] = {
 	  "[CACHE.]KNOB=VALUE" },
 	{ "warm", '\0', POPT_ARG_STRING, &opt.warm, 0,
 	  "objects older than the recording; address: up to --count-from place every allocation "
-	  "where the recording has it", "orphans|address|snapshot|none" },
+	  "where the recording has it; snapshot: begin at --count-from with the slabs that the "
+	  "kernel's snapshot counted", "orphans|address|snapshot|none" },
 	{ "follow", '\0', POPT_ARG_NONE, &opt.follow, 0,
 	  "place every allocation where the recording has it, to the end", NULL },
 	{ "seed", '\0', POPT_ARG_LONGLONG, &opt.seed, 0, "of every random decision", "N" },

@@ -6,6 +6,7 @@
  *	ordered_ops.c   every other operation: bulk, sheaves, rcu, flush, checkpoints
  *	ordered_state.c machine, caches, snapshots, the result
  *	warm.c          objects from before the recording
+ *	warm_snapshot.c slabs as a kernel's snapshot counted them
  *	place.c         pages of the recording <-> slabs of the variant
  *	paths.c         the per-operation file
  *
@@ -39,6 +40,7 @@ struct ordered_cache {
 	struct alloc_cache *cache;
 	size_t index;			 /* in ordered.caches */
 	uint32_t order, size;		 /* of its slabs and objects */
+	uint32_t per_slab;		 /* objects of a slab of the preferred order */
 	struct replay_snapshot initial, begin, end;
 	struct replay_snapshot *laps; /* [nr_laps], counters since the creation */
 	uint32_t nr_laps;
@@ -74,7 +76,7 @@ struct ordered {
 	uint32_t nr_sheaves;
 	struct ordered_bulk bulk;
 	void **orphan;			       /* warmed objects in the order of their frees */
-	uint64_t nr_orphans, next_orphan;
+	uint64_t nr_orphans, next_orphan, orphan_capacity;
 	uint64_t next_tick_ts, next_rcu_ts;    /* UINT64_MAX: none */
 	bool hooked;			       /* paths, placement or numbering: the slow loop */
 	bool numbered;			       /* slabs get numbers */
@@ -126,5 +128,11 @@ void ordered_tick(struct ordered *o, uint64_t now_ns);
 /* ---- warm.c ---- */
 /* Before a lap; @first: the counting windows that begin at the start begin behind it. */
 int ordered_warm(struct ordered *o, bool first) TAPE_MUST_CHECK;
+/* Remember the next orphan's object (NULL: none). */
+int ordered_orphan_add(struct ordered *o, void *obj) TAPE_MUST_CHECK;
+
+/* ---- warm_snapshot.c ---- */
+/* The state at event plan->first_seq, from the snapshot and from what is known to live then. */
+int ordered_warm_snapshot(struct ordered *o) TAPE_MUST_CHECK;
 
 #endif

@@ -119,6 +119,7 @@ static int run_create(struct ordered *o, const struct replay_plan_cache *pc,
 	alloc_cache_geometry(run->cache, &geo);
 	run->order = geo.order;
 	run->size = geo.size;
+	run->per_slab = geo.objects ? geo.objects : 1;
 	run->plan = pc;
 	rc = replay_snapshot_take(&run->initial, run->cache, o->v, o->plan->cpus);
 	/* A cache of a window that is open already: what its creation counts lies before. */

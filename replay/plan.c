@@ -170,6 +170,18 @@ static int plan_machine(struct replay_plan *p, struct tape_err *reterr)
 	return 0;
 }
 
+/* What a replay that begins in the middle of a tape cannot do. */
+static int check_snapshot(const struct replay_config *cfg, struct tape_err *reterr)
+{
+	const char *with = cfg->follow || cfg->agreement ? "--follow" :
+			   cfg->jitter_ns ? "--jitter" :
+			   cfg->infer != REPLAY_INFER_LATE ? "--infer early or none" :
+			   cfg->mode != REPLAY_ORDERED ? "--mode parallel or simulated" : NULL;
+
+	return with ? tape_err_set(reterr, -TAPE_E_USAGE, "--warm snapshot cannot be combined with "
+				   "%s", with) : 0;
+}
+
 static int plan_meta(struct replay_plan *p, struct tape_err *reterr)
 {
 	TAPE_CLEANUP(tape_freep) char *source = NULL;
@@ -184,9 +196,8 @@ static int plan_meta(struct replay_plan *p, struct tape_err *reterr)
 		return rc;
 	p->slots = p->totals.peak_live < UINT32_MAX ? (uint32_t)p->totals.peak_live : UINT32_MAX - 1;
 	p->to_seq = UINT64_MAX;
-	if (p->cfg->warm == REPLAY_WARM_SNAPSHOT)
-		return tape_err_set(reterr, -TAPE_E_USAGE, "--warm snapshot: not built in yet; use "
-				    "orphans or address");
+	if (p->cfg->warm == REPLAY_WARM_SNAPSHOT && (rc = check_snapshot(p->cfg, reterr)) < 0)
+		return rc;
 	if (p->cfg->laps > 1 && (p->cfg->count_from || p->cfg->count_to))
 		return tape_err_set(reterr, -TAPE_E_USAGE, "--laps counts whole laps: it cannot be "
 				    "combined with --count-from or --count-to");
@@ -194,6 +205,8 @@ static int plan_meta(struct replay_plan *p, struct tape_err *reterr)
 		rc = replay_window_seq(p->tape, p->cfg->count_from, &p->from_seq, reterr);
 	if (rc >= 0 && p->cfg->count_to)
 		rc = replay_window_seq(p->tape, p->cfg->count_to, &p->to_seq, reterr);
+	if (p->cfg->warm == REPLAY_WARM_SNAPSHOT)
+		p->first_seq = p->from_seq;
 	if (rc >= 0 && p->to_seq < p->from_seq)
 		rc = tape_err_set(reterr, -TAPE_E_USAGE, "--count-to %s comes before --count-from "
 				  "%s in this tape", p->cfg->count_to, p->cfg->count_from);

@@ -42,6 +42,7 @@ struct replay_plan {
 	uint32_t slots;		   /* slots that the tape's objects use */
 	uint64_t rcu_delay_ns;	   /* for variants without free_rcu */
 	uint64_t from_seq, to_seq; /* counting window, half open */
+	uint64_t first_seq;	   /* events before it are not executed (--warm snapshot); else 0 */
 };
 
 /*

@@ -65,7 +65,7 @@ uint32_t replay_columns(const struct replay_plan *p, bool times)
 int replay_stream_open(const struct replay_plan *p, uint32_t columns,
 		       struct replay_stream **ret_stream, struct tape_err *reterr)
 {
-	const struct tape_range all = TAPE_RANGE_ALL;
+	const struct tape_range range = { p->first_seq, UINT64_MAX, 0, UINT64_MAX };
 	struct replay_stream *s = calloc(1, sizeof(*s));
 	int rc = 0;
 
@@ -86,7 +86,7 @@ int replay_stream_open(const struct replay_plan *p, uint32_t columns,
 			rc = foresee(s, columns, reterr);
 	}
 	if (rc >= 0)
-		rc = tape_reader_open(p->tape, &all, columns, &s->reader, reterr);
+		rc = tape_reader_open(p->tape, &range, columns, &s->reader, reterr);
 	if (rc < 0) {
 		replay_stream_close(s);
 		return rc;

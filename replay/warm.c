@@ -5,7 +5,8 @@
  * --warm orphans allocates them before the first event, in the order of their frees, on the CPU
  * that frees them; where the recording knows the node of the memory and it is another one, on a
  * CPU of that node (CPUs of a node take turns).  --warm address puts each into the slab that its
- * address names.  What this counts is not part of any counting window (later laps count their own warming).
+ * address names.  --warm snapshot fills slabs as the kernel counted them (warm_snapshot.c).  What
+ * this counts is not part of any counting window (later laps count their own warming).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,8 +55,7 @@ static int warm_one(struct ordered *o, const struct tape_batch *b, uint32_t i)
 				 o->v->alloc(run->cache, cpu, ALLOC_NODE_ANY, TAPE_GFP_KERNEL);
 		o->warmed += obj != NULL;
 	}
-	o->orphan[o->nr_orphans++] = obj;
-	return 0;
+	return ordered_orphan_add(o, obj);
 }
 
 static bool is_orphan(const struct tape_batch *b, uint32_t i)
@@ -72,29 +72,33 @@ static bool has_orphans(const struct tape_batch *b)
 	return any & TAPE_F_ORPHAN;
 }
 
-static int warm_batch(struct ordered *o, const struct tape_batch *b, uint64_t *capacity)
+int ordered_orphan_add(struct ordered *o, void *obj)
+{
+	if (o->nr_orphans == o->orphan_capacity) {
+		uint64_t want = o->orphan_capacity ? o->orphan_capacity * 2 : 1024;
+		void **grown = realloc(o->orphan, want * sizeof(*grown));
+
+		if (!grown)
+			return tape_err_set(o->reterr, -ENOMEM, "warm: out of memory");
+		o->orphan = grown;
+		o->orphan_capacity = want;
+	}
+	o->orphan[o->nr_orphans++] = obj;
+	return 0;
+}
+
+static int warm_batch(struct ordered *o, const struct tape_batch *b)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; i < b->events && rc >= 0; i++) {
-		if (!is_orphan(b, i))
-			continue;
-		if (o->nr_orphans == *capacity) {
-			uint64_t want = *capacity ? *capacity * 2 : 1024;
-			void **grown = realloc(o->orphan, want * sizeof(*grown));
-
-			if (!grown)
-				return tape_err_set(o->reterr, -ENOMEM, "warm: out of memory");
-			o->orphan = grown;
-			*capacity = want;
-		}
-		rc = warm_one(o, b, i);
-	}
+	for (uint32_t i = 0; i < b->events && rc >= 0; i++)
+		if (is_orphan(b, i))
+			rc = warm_one(o, b, i);
 	return rc;
 }
 
 /* The orphans among events [@first, @past). */
-static int warm_range(struct ordered *o, uint64_t first, uint64_t past, uint64_t *capacity)
+static int warm_range(struct ordered *o, uint64_t first, uint64_t past)
 {
 	const struct tape_range range = { first, past, 0, UINT64_MAX };
 	const struct tape_batch *b;
@@ -105,7 +109,7 @@ static int warm_range(struct ordered *o, uint64_t first, uint64_t past, uint64_t
 	if (rc < 0)
 		return rc;
 	while ((rc = tape_reader_next(r, &b, o->reterr)) > 0) {
-		rc = warm_batch(o, b, capacity);
+		rc = warm_batch(o, b);
 		if (rc < 0)
 			break;
 	}
@@ -134,12 +138,13 @@ int ordered_warm(struct ordered *o, bool first)
 	const struct tape_range all = TAPE_RANGE_ALL;
 	const struct tape_batch *b;
 	struct tape_reader *r;
-	uint64_t capacity = 0;
 	int rc;
 
-	free(o->orphan);
-	o->orphan = NULL;
 	o->nr_orphans = o->next_orphan = 0;
+	if (o->plan->cfg->warm == REPLAY_WARM_SNAPSHOT && first) {
+		rc = ordered_warm_snapshot(o);
+		return rc < 0 ? rc : warm_base(o);
+	}
 	if (o->plan->cfg->warm == REPLAY_WARM_NONE || !o->plan->totals.orphan_frees)
 		return 0;
 	rc = tape_reader_open(o->plan->tape, &all, FIND_COLUMNS, &r, o->reterr);
@@ -147,7 +152,7 @@ int ordered_warm(struct ordered *o, bool first)
 		return rc;
 	while ((rc = tape_reader_next(r, &b, o->reterr)) > 0) {
 		if (has_orphans(b))
-			rc = warm_range(o, b->first_seq, b->first_seq + b->events, &capacity);
+			rc = warm_range(o, b->first_seq, b->first_seq + b->events);
 		if (rc < 0)
 			break;
 	}

@@ -183,3 +183,24 @@ int tape_run_end(struct tape *t, int64_t run, uint64_t elapsed_ns, uint64_t ops,
 	}
 	return store_end(t, reterr);
 }
+
+int tape_state_read(struct tape *t, const char *mode, tape_state_fn fn, void *ctx,
+		    uint64_t *ret_rows, struct tape_err *reterr)
+{
+	sqlite3_stmt *s;
+	int rc = store_statement(t, STORE_STATE_GET, &s, reterr), step;
+
+	*ret_rows = 0;
+	if (rc < 0)
+		return rc;
+	bind_text(s, 1, mode);
+	while ((step = sqlite3_step(s)) == SQLITE_ROW) {
+		fn(ctx, (uint16_t)sqlite3_column_int(s, 0),
+		   (const char *)sqlite3_column_text(s, 1), sqlite3_column_int64(s, 2));
+		++*ret_rows;
+	}
+	if (step != SQLITE_DONE)
+		rc = store_fail(t, "reading a kernel's snapshot", reterr);
+	sqlite3_reset(s);
+	return rc;
+}

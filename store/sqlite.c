@@ -51,6 +51,9 @@ static const char *const statement_sql[STORE_STATEMENT_MAX] = {
 	[STORE_RUN_COLUMN_GET] = "SELECT data FROM \"%w\".run_column WHERE id = ?",
 	[STORE_LOCK_ADD] = "INSERT INTO lock VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STORE_SAMPLE_ADD] = "INSERT INTO sample VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[STORE_STATE_GET] = "SELECT cache, name, value FROM counter WHERE cpu IS NULL AND run ="
+			    " (SELECT max(run) FROM run WHERE variant GLOB 'kernel:*' AND mode = ?)"
+			    " ORDER BY cache, name",
 	[STORE_RUN_END] = "UPDATE run SET elapsed_ns = ?2, ops = ?3, truncated_seq = ?4"
 			  " WHERE run = ?1",
 };

@@ -274,4 +274,13 @@ int tape_run_sample(struct tape *t, int64_t run, const struct tape_sample *s,
 int tape_run_end(struct tape *t, int64_t run, uint64_t elapsed_ns, uint64_t ops,
 		 int64_t truncated_seq, struct tape_err *reterr) TAPE_MUST_CHECK;
 
+/*
+ * The snapshot of a kernel's slab state (run 'kernel:...', mode @mode: "before" or "after"): fn(ctx,
+ * cache, name, value) for each sum, caches ascending; parts of node K are named "FILE.NK".  Numbers
+ * that were 0 are not kept.  *ret_rows: how many came; 0: the tape has no such snapshot.
+ */
+typedef void (*tape_state_fn)(void *ctx, uint16_t cache, const char *name, int64_t value);
+int tape_state_read(struct tape *t, const char *mode, tape_state_fn fn, void *ctx,
+		    uint64_t *ret_rows, struct tape_err *reterr) TAPE_MUST_CHECK;
+
 #endif

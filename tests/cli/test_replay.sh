@@ -37,6 +37,8 @@ want 2 'no_such_knob' "$slabtape" replay "$case" --variant slub-6.1 --set no_suc
 want 2 'not a number' "$slabtape" replay "$case" --variant slub-6.1 --set min_partial=x
 want 2 'min_partial=-1' "$slabtape" replay "$case" --variant slub-6.1 --set min_partial=-1
 want 2 '--warm sideways' "$slabtape" replay "$case" --variant slub-6.1 --warm sideways
+want 2 'no snapshot' "$slabtape" replay "$case" --variant slub-6.1 --warm snapshot
+want 0 'warmed: ' "$slabtape" replay t.tape --variant slub-7.2 --warm snapshot --count-from slabtape:BEGIN
 want 2 '--record' "$slabtape" replay "$case" --variant slub-6.1 --record nothing
 want 2 '--topology' "$slabtape" replay "$case" --variant slub-6.1 --topology 0-2
 want 2 'NOWHERE' "$slabtape" replay t.tape --variant slub-6.1 --count-from NOWHERE
