@@ -12,13 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "replay/ordered_internal.h"
 #include "replay/place.h"
 
-/* To find orphans, and to read the batches that have some. */
-#define FIND_COLUMNS (1u << TAPE_COL_OP | 1u << TAPE_COL_FLAGS)
-#define WARM_COLUMNS (FIND_COLUMNS | 1u << TAPE_COL_CPU | 1u << TAPE_COL_CACHE | \
-		      1u << TAPE_COL_MEM_NODE)
+#define WARM_COLUMNS (1u << TAPE_COL_OP | 1u << TAPE_COL_FLAGS | 1u << TAPE_COL_CPU | \
+		      1u << TAPE_COL_CACHE | 1u << TAPE_COL_MEM_NODE)
 
 static uint32_t warm_cpu(struct ordered *o, uint32_t cpu, int node)
 {
@@ -63,15 +62,6 @@ static bool is_orphan(const struct tape_batch *b, uint32_t i)
 	return b->flags[i] & TAPE_F_ORPHAN && tape_op_frees(b->op[i]);
 }
 
-static bool has_orphans(const struct tape_batch *b)
-{
-	uint16_t any = 0;
-
-	for (uint32_t i = 0; i < b->events; i++)
-		any |= b->flags[i];
-	return any & TAPE_F_ORPHAN;
-}
-
 int ordered_orphan_add(struct ordered *o, void *obj)
 {
 	if (o->nr_orphans == o->orphan_capacity) {
@@ -97,13 +87,12 @@ static int warm_batch(struct ordered *o, const struct tape_batch *b)
 	return rc;
 }
 
-/* The orphans among events [@first, @past). */
-static int warm_range(struct ordered *o, uint64_t first, uint64_t past)
+/* The orphans among the events of @range. */
+static int warm_range(struct ordered *o, const struct tape_range *range)
 {
-	const struct tape_range range = { first, past, 0, UINT64_MAX };
 	const struct tape_batch *b;
 	struct tape_reader *r;
-	int rc = tape_reader_open(o->plan->tape, &range, WARM_COLUMNS |
+	int rc = tape_reader_open(o->plan->tape, range, WARM_COLUMNS |
 				  (o->place ? 1u << TAPE_COL_ADDRESS : 0), &r, o->reterr);
 
 	if (rc < 0)
@@ -135,9 +124,8 @@ static int warm_base(struct ordered *o)
 
 int ordered_warm(struct ordered *o, bool first)
 {
-	const struct tape_range all = TAPE_RANGE_ALL;
-	const struct tape_batch *b;
-	struct tape_reader *r;
+	TAPE_CLEANUP(tape_freep) struct tape_range *ranges = NULL;
+	size_t nr = 0;
 	int rc;
 
 	o->nr_orphans = o->next_orphan = 0;
@@ -147,15 +135,8 @@ int ordered_warm(struct ordered *o, bool first)
 	}
 	if (o->plan->cfg->warm == REPLAY_WARM_NONE || !o->plan->totals.orphan_frees)
 		return 0;
-	rc = tape_reader_open(o->plan->tape, &all, FIND_COLUMNS, &r, o->reterr);
-	if (rc < 0)
-		return rc;
-	while ((rc = tape_reader_next(r, &b, o->reterr)) > 0) {
-		if (has_orphans(b))
-			rc = warm_range(o, b->first_seq, b->first_seq + b->events);
-		if (rc < 0)
-			break;
-	}
-	tape_reader_close(r);
+	rc = tape_orphan_ranges_get(o->plan->tape, &ranges, &nr, o->reterr);
+	for (size_t i = 0; i < nr && rc >= 0; i++)
+		rc = warm_range(o, &ranges[i]);
 	return rc < 0 || !first ? rc : warm_base(o);
 }

@@ -120,9 +120,15 @@ int store_chunk_decode(struct tape *t, struct tape_codec *c, const struct store_
 		       uint32_t columns, struct tape_batch *b, struct tape_err *reterr)
 {
 	uint32_t wanted = tape_columns_close(columns) & ~b->valid;
-	int rc = 0;
+	sqlite3_stmt *hold;
+	int rc = store_statement(t, STORE_CHUNK_HOLD, &hold, reterr);
 
+	if (rc < 0)
+		return rc;
 	assert(chunk->events <= b->capacity);
+	/* an open statement keeps the file's read lock: one lock a chunk, not one a column */
+	sqlite3_bind_int64(hold, 1, chunk->id);
+	sqlite3_step(hold);
 	b->first_seq = chunk->first_seq;
 	b->events = chunk->events;
 	while (wanted && rc == 0) {
@@ -135,5 +141,6 @@ int store_chunk_decode(struct tape *t, struct tape_codec *c, const struct store_
 			break;
 		}
 	}
+	sqlite3_reset(hold);
 	return rc;
 }

@@ -54,6 +54,7 @@ static const char *const statement_sql[STORE_STATEMENT_MAX] = {
 	[STORE_STATE_GET] = "SELECT cache, name, value FROM counter WHERE cpu IS NULL AND run ="
 			    " (SELECT max(run) FROM run WHERE variant GLOB 'kernel:*' AND mode = ?)"
 			    " ORDER BY cache, name",
+	[STORE_CHUNK_HOLD] = "SELECT id FROM \"%w\".chunk WHERE id = ?",
 	[STORE_RUN_END] = "UPDATE run SET elapsed_ns = ?2, ops = ?3, truncated_seq = ?4"
 			  " WHERE run = ?1",
 };

@@ -170,6 +170,10 @@ int tape_reader_next(struct tape_reader *r, const struct tape_batch **ret_batch,
 		     struct tape_err *reterr) TAPE_MUST_CHECK;
 void tape_reader_close(struct tape_reader *r); /* NULL is accepted */
 
+/* Seq ranges of the chunks with orphan frees, ascending.  *ret_ranges: malloc'ed array. */
+int tape_orphan_ranges_get(struct tape *t, struct tape_range **ret_ranges, size_t *ret_nr,
+			   struct tape_err *reterr) TAPE_MUST_CHECK;
+
 /* Counts of a tape as `info` prints them. */
 struct tape_totals {
 	uint64_t events, objects, lost, chunks, bytes, bytes_raw;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The counts of a tape, from chunk rows, chunk_stat and meta: no event is decoded. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/store_internal.h"
@@ -71,4 +73,37 @@ int tape_totals_get(struct tape *t, struct tape_totals *ret_totals, struct tape_
 	r.complete = tape_meta_get_int(t, "complete", 0) == 1;
 	*ret_totals = r;
 	return 0;
+}
+
+int tape_orphan_ranges_get(struct tape *t, struct tape_range **ret_ranges, size_t *ret_nr,
+			   struct tape_err *reterr)
+{
+	struct tape_range *ranges = NULL;
+	size_t nr = 0;
+	sqlite3_stmt *s;
+	int rc = 0, step = SQLITE_DONE;
+
+	if (sqlite3_prepare_v2(t->db, "SELECT first_seq, last_seq + 1 FROM chunk WHERE"
+			       " orphan_frees > 0 ORDER BY id", -1, &s, NULL) != SQLITE_OK)
+		return store_fail(t, "reading the chunk index", reterr);
+	while (rc == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
+		struct tape_range *grown = realloc(ranges, (nr + 1) * sizeof(*ranges));
+
+		if (!grown) {
+			rc = tape_err_set(reterr, -ENOMEM, "out of memory");
+			break;
+		}
+		ranges = grown;
+		ranges[nr] = TAPE_RANGE_ALL;
+		ranges[nr].seq_begin = (uint64_t)sqlite3_column_int64(s, 0);
+		ranges[nr++].seq_end = (uint64_t)sqlite3_column_int64(s, 1);
+	}
+	if (rc == 0 && step != SQLITE_DONE)
+		rc = store_fail(t, "reading the chunk index", reterr);
+	sqlite3_finalize(s);
+	if (rc < 0)
+		free(ranges);
+	*ret_ranges = rc < 0 ? NULL : ranges;
+	*ret_nr = rc < 0 ? 0 : nr;
+	return rc;
 }
