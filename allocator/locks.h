@@ -44,7 +44,8 @@ static inline void alloc_lock_init(struct alloc_lock *l, struct alloc_cache *c, 
  * and returns when the calling virtual CPU is the one with the smallest (time, cpu).
  * Only one virtual CPU runs at any moment, so the data itself needs no atomics.
  */
-enum alloc_sim_access { ALLOC_SIM_READ, ALLOC_SIM_WRITE, ALLOC_SIM_CMPXCHG, ALLOC_SIM_PAGE };
+enum alloc_sim_access { ALLOC_SIM_READ, ALLOC_SIM_WRITE, /* atomic */ ALLOC_SIM_CMPXCHG,
+	ALLOC_SIM_LINK /* plain write under a lock */ };
 struct alloc_sim_hooks {
 	void (*shared)(uint32_t cpu, const void *address, enum alloc_sim_access access);
 	void (*lock)(uint32_t cpu, struct alloc_lock *l, enum alloc_lock_path path);

@@ -74,6 +74,20 @@ static inline void alloc_link_del(struct alloc_link *l)
 	l->next = l->prev = NULL;
 }
 
+/* Before an element is added to or deleted from a list that several CPUs change: its neighbours'
+ * lines come here.  The list's lock is held. */
+static inline void alloc_link_touch_add(const struct alloc_link *head, enum alloc_list_end end)
+{
+	alloc_list_touch(end == ALLOC_LIST_HEAD ? head->next : head->prev);
+}
+
+static inline void alloc_link_touch_del(const struct alloc_link *l)
+{
+	alloc_list_touch(l);
+	alloc_list_touch(l->prev);
+	alloc_list_touch(l->next);
+}
+
 /* All of @from, in its order, to the front of @head; @from ends empty. */
 static inline void alloc_link_splice(struct alloc_link *head, struct alloc_link *from)
 {
@@ -125,6 +139,7 @@ static inline void alloc_partial_add(struct alloc_cache *c, struct alloc_node *n
 {
 	assert(!(s->flags & ALLOC_SLAB_LISTED));
 	assert(s->node == n->list_lock.node);
+	alloc_link_touch_add(&n->partial, end);
 	alloc_link_add(&n->partial, &s->link, end);
 	s->flags |= ALLOC_SLAB_LISTED;
 	alloc_shared_write(&n->nr_partial, n->nr_partial + 1);
@@ -136,6 +151,7 @@ static inline void alloc_partial_del(struct alloc_node *n, struct alloc_slab *s)
 {
 	assert(s->flags & ALLOC_SLAB_LISTED);
 	assert(n->nr_partial > 0);
+	alloc_link_touch_del(&s->link);
 	alloc_link_del(&s->link);
 	s->flags &= ~ALLOC_SLAB_LISTED;
 	alloc_shared_write(&n->nr_partial, n->nr_partial - 1);

@@ -58,7 +58,7 @@ struct alloc_slab {
 	uint32_t origin_cpu;	     /* variant's own */
 	void *owner;		     /* variant's own, e.g. the SLQB list */
 	struct alloc_lock lock;	     /* 2.6.30 slab_lock; unused by the others */
-};
+} __attribute__((aligned(64))); /* word and link share a line with no other slab */
 
 /* Make s->lock ready for use; the simulated engine's queue of the struct's former life stays. */
 static inline void alloc_slab_lock_init(struct alloc_slab *s)

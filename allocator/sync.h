@@ -30,6 +30,10 @@
  *	void alloc_shared_write(uint64_t *p, uint64_t value);     under the lock that owns *p
  *	void alloc_shared_add(uint32_t cpu, uint64_t *p, int64_t delta);   atomic, relaxed
  *
+ *	void alloc_list_touch(const struct alloc_link *l);
+ *	    Under the lock of a list, before a link of it changes: the line of @l comes to this CPU.
+ *	    Only the simulated build charges it; the CPU is the running one.
+ *
  *	void *alloc_ptr_xchg(uint32_t cpu, void **p, void *value);          lock-free lists
  *	bool alloc_ptr_cmpxchg(uint32_t cpu, void **p, void *old, void *value);
  *	void *alloc_ptr_read(uint32_t cpu, void *const *p);

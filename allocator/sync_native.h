@@ -124,6 +124,11 @@ static inline void alloc_shared_write(uint64_t *p, uint64_t value)
 	__atomic_store_n(p, value, __ATOMIC_RELAXED); /* ordered by the lock that owns *p */
 }
 
+static inline void alloc_list_touch(const struct alloc_link *l)
+{
+	(void)l;
+}
+
 static inline void alloc_shared_add(uint32_t cpu, uint64_t *p, int64_t delta)
 {
 	(void)cpu;

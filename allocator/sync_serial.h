@@ -61,6 +61,11 @@ static inline void alloc_shared_write(uint64_t *p, uint64_t value)
 	*p = value;
 }
 
+static inline void alloc_list_touch(const struct alloc_link *l)
+{
+	(void)l;
+}
+
 static inline void alloc_shared_add(uint32_t cpu, uint64_t *p, int64_t delta)
 {
 	(void)cpu;

@@ -48,6 +48,11 @@ static inline void alloc_shared_write(uint64_t *p, uint64_t value)
 	*p = value;
 }
 
+static inline void alloc_list_touch(const struct alloc_link *l)
+{
+	alloc_sim_hooks->shared(0, l, ALLOC_SIM_LINK);
+}
+
 static inline void alloc_shared_add(uint32_t cpu, uint64_t *p, int64_t delta)
 {
 	alloc_sim_hooks->shared(cpu, p, ALLOC_SIM_WRITE);

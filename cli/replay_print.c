@@ -64,6 +64,18 @@ static int by_wait(const void *a, const void *b)
 	return (x->wait_ns < y->wait_ns) - (x->wait_ns > y->wait_ns);
 }
 
+/* The cost table: a result in virtual time means nothing without it. */
+static void print_costs(json_t *costs)
+{
+	const char *key;
+	json_t *value;
+
+	printf("costs:");
+	json_object_foreach(costs, key, value)
+		printf(" %s=%g", key, json_number_value(value));
+	putchar('\n');
+}
+
 /* Virtual time and the locks that cost most of it. */
 static void print_sim(const struct replay_sim *s)
 {
@@ -72,6 +84,7 @@ static void print_sim(const struct replay_sim *s)
 	printf("virtual time %.3f ms, %.0f operations/s, pace %s, scale %u; waited for objects "
 	       "%.3f ms\n", (double)s->virtual_ns / 1e6, s->ops_per_s, replay_pace_name(s->pace),
 	       s->scale, (double)s->dependency_wait_ns / 1e6);
+	print_costs(s->costs);
 	qsort(s->locks, s->nr_locks, sizeof(*s->locks), by_wait);
 	printf("%-24s %4s %-10s %-14s %12s %10s %7s %12s %12s\n", "cache", "node", "lock", "path",
 	       "acquisitions", "contended", "share %", "wait_ns", "hold_ns");

@@ -32,8 +32,9 @@ struct sim_lock {
 	struct sim_lock *next; /* all locks of the sim */
 	struct sim_lock_stats stats;
 	uint64_t since_ps; /* time of the last acquisition */
+	uint16_t *line;	   /* owner of the cache line it stands in */
+	uint16_t own_line; /* where that is, for a lock without an address */
 	uint32_t holder;   /* CPU, or UINT32_MAX */
-	uint32_t last;	   /* CPU that held it last, or UINT32_MAX: where the line is */
 	uint32_t head, tail, queued;
 };
 
@@ -43,7 +44,7 @@ struct sim {
 	struct vcpu *vcpus;
 	uint64_t *tree; /* times; leaves from `leaves` on */
 	uint32_t *best; /* CPU behind each tree entry */
-	struct sim_lines *lines;
+	struct sim_lines lines;
 	struct sim_lock *locks;
 	struct fiber *host;
 	uint64_t end_ps;
@@ -78,9 +79,8 @@ struct sim *sim_create(uint32_t cpus, const uint16_t *cpu_node, const struct sim
 	s->vcpus = calloc(cpus, sizeof(*s->vcpus));
 	s->tree = malloc(2 * s->leaves * sizeof(*s->tree));
 	s->best = calloc(2 * s->leaves, sizeof(*s->best));
-	s->lines = sim_lines_create();
 	s->host = fiber_create_main();
-	if (!s->vcpus || !s->tree || !s->best || !s->lines || !s->host) {
+	if (sim_lines_init(&s->lines) < 0 || !s->vcpus || !s->tree || !s->best || !s->host) {
 		sim_destroy(s);
 		return NULL;
 	}
@@ -101,7 +101,7 @@ void sim_destroy(struct sim *s)
 		next = l->next;
 		free(l);
 	}
-	sim_lines_destroy(s->lines);
+	sim_lines_fini(&s->lines);
 	fiber_destroy(s->host);
 	free(s->vcpus);
 	free(s->tree);
@@ -235,32 +235,33 @@ void sim_wake(struct sim *s, uint32_t sleeper, uint64_t at_ps)
 	set_time(s, sleeper, v->now_ps);
 }
 
-static uint64_t line_cost(const struct sim *s, uint32_t cpu, uint32_t owner)
+static uint64_t line_cost(const struct sim *s, uint32_t cpu, uint16_t owner)
 {
-	if (owner == UINT32_MAX || owner == cpu)
+	if (owner == SIM_NOBODY || owner == cpu + 1)
 		return s->costs.line_local_ps;
-	return s->cpu_node[owner] == s->cpu_node[cpu] ? s->costs.line_same_node_ps
-						      : s->costs.line_other_node_ps;
+	return s->cpu_node[owner - 1] == s->cpu_node[cpu] ? s->costs.line_same_node_ps
+							  : s->costs.line_other_node_ps;
 }
 
 void sim_line(struct sim *s, uint32_t cpu, const void *address, bool write)
 {
-	uint32_t *owner;
+	uint16_t *owner;
 
 	sim_yield(s, cpu);
-	owner = sim_lines_owner(s->lines, (uintptr_t)address / 64);
+	owner = sim_lines_owner(&s->lines, address);
 	sim_work(s, cpu, line_cost(s, cpu, *owner));
 	if (write)
-		*owner = cpu;
+		*owner = (uint16_t)(cpu + 1);
 }
 
-struct sim_lock *sim_lock_create(struct sim *s)
+struct sim_lock *sim_lock_create(struct sim *s, const void *address)
 {
 	struct sim_lock *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
-	l->holder = l->last = l->head = l->tail = UINT32_MAX;
+	l->line = address ? sim_lines_owner(&s->lines, address) : &l->own_line;
+	l->holder = l->head = l->tail = UINT32_MAX;
 	l->next = s->locks;
 	s->locks = l;
 	return l;
@@ -269,6 +270,7 @@ struct sim_lock *sim_lock_create(struct sim *s)
 static void take(struct sim *s, uint32_t cpu, struct sim_lock *l)
 {
 	l->holder = cpu;
+	*l->line = (uint16_t)(cpu + 1);
 	l->stats.acquisitions++;
 	l->since_ps = s->vcpus[cpu].now_ps;
 }
@@ -300,7 +302,7 @@ uint64_t sim_lock_acquire(struct sim *s, uint32_t cpu, struct sim_lock *l)
 	assert(l->holder != cpu);
 	if (l->holder != UINT32_MAX)
 		return wait_in_queue(s, cpu, l);
-	sim_work(s, cpu, s->costs.atomic_ps + line_cost(s, cpu, l->last));
+	sim_work(s, cpu, s->costs.atomic_ps + line_cost(s, cpu, *l->line));
 	take(s, cpu, l);
 	return 0;
 }
@@ -310,10 +312,10 @@ bool sim_lock_try(struct sim *s, uint32_t cpu, struct sim_lock *l)
 	sim_yield(s, cpu);
 	if (l->holder != UINT32_MAX) {
 		l->stats.try_failed++;
-		sim_work(s, cpu, line_cost(s, cpu, l->last));
+		sim_work(s, cpu, line_cost(s, cpu, *l->line));
 		return false;
 	}
-	sim_work(s, cpu, s->costs.atomic_ps + line_cost(s, cpu, l->last));
+	sim_work(s, cpu, s->costs.atomic_ps + line_cost(s, cpu, *l->line));
 	take(s, cpu, l);
 	return true;
 }
@@ -327,7 +329,6 @@ void sim_lock_release(struct sim *s, uint32_t cpu, struct sim_lock *l)
 	sim_yield(s, cpu);
 	assert(l->holder == cpu);
 	l->stats.hold_ps += s->vcpus[cpu].now_ps - l->since_ps;
-	l->last = cpu;
 	l->holder = UINT32_MAX;
 	next = l->head;
 	if (next == UINT32_MAX)

@@ -77,7 +77,7 @@ void sim_yield(struct sim *s, uint32_t cpu);
 
 /*
  * Access the cache line of @address: yields, then charges the cost of having it here.  A write
- * makes the line this CPU's.  Lines are told apart by address / 64.
+ * makes the line this CPU's.
  */
 void sim_line(struct sim *s, uint32_t cpu, const void *address, bool write);
 
@@ -88,7 +88,11 @@ void sim_wake(struct sim *s, uint32_t sleeper, uint64_t at_ps);
 
 /* ---- locks; any number, created when first needed ---- */
 
-struct sim_lock *sim_lock_create(struct sim *s); /* NULL: out of memory; owned by the sim */
+/*
+ * Owned by the sim; NULL: out of memory.  @address: where it stands, so that taking it brings the
+ * fields beside it here too; NULL: in a line of its own.
+ */
+struct sim_lock *sim_lock_create(struct sim *s, const void *address);
 /* Returns the time waited. */
 uint64_t sim_lock_acquire(struct sim *s, uint32_t cpu, struct sim_lock *l);
 bool sim_lock_try(struct sim *s, uint32_t cpu, struct sim_lock *l);

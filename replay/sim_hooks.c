@@ -13,7 +13,9 @@ static struct {
 	const uint16_t *cpu_node;
 	struct sim_lock_record *first, **last;
 	bool live;		  /* virtual CPUs run; before and after, accesses are free */
-	struct alloc_lock *zones; /* [nodes] */
+	struct zone {
+		struct alloc_lock lock;
+	} __attribute__((aligned(64))) *zones; /* [nodes] */
 	uint64_t *page_requests;  /* [cpus] */
 	uint64_t *accesses;	  /* [cpus] to anything shared */
 } hooks;
@@ -25,7 +27,7 @@ static struct sim_lock_record *record_of(struct alloc_lock *l)
 	if (r)
 		return r;
 	r = calloc(1, sizeof(*r));
-	if (!r || !(r->lock = sim_lock_create(hooks.sim)))
+	if (!r || !(r->lock = sim_lock_create(hooks.sim, &l->held)))
 		abort(); /* out of memory inside an operation: nothing to return an error to */
 	r->cache = l->cache;
 	r->kind = l->kind;
@@ -137,9 +139,9 @@ static void hook_page_work(uint32_t cpu, uint16_t node, uint32_t order, bool get
 	sim_work(hooks.sim, cpu, hooks.costs->page_get_ps + order * hooks.costs->page_order_ps);
 	if (++hooks.page_requests[cpu] % hooks.costs->page_batch)
 		return;
-	hook_lock(cpu, &hooks.zones[node], ALLOC_PATH_PAGE);
+	hook_lock(cpu, &hooks.zones[node].lock, ALLOC_PATH_PAGE);
 	sim_work(hooks.sim, cpu, hooks.costs->zone_hold_ps);
-	hook_unlock(cpu, &hooks.zones[node]);
+	hook_unlock(cpu, &hooks.zones[node].lock);
 }
 
 static const struct alloc_sim_hooks table = {
@@ -167,7 +169,7 @@ int sim_hooks_attach(struct sim *s, const struct replay_costs *costs, uint32_t c
 		     const uint16_t *cpu_node, uint32_t nodes)
 {
 	assert(!hooks.sim);
-	hooks.zones = calloc(nodes, sizeof(*hooks.zones));
+	hooks.zones = aligned_alloc(64, nodes * sizeof(*hooks.zones));
 	hooks.page_requests = calloc(cpus, sizeof(*hooks.page_requests));
 	hooks.accesses = calloc(cpus, sizeof(*hooks.accesses));
 	if (!hooks.zones || !hooks.page_requests || !hooks.accesses) {
@@ -175,7 +177,8 @@ int sim_hooks_attach(struct sim *s, const struct replay_costs *costs, uint32_t c
 		return -ENOMEM;
 	}
 	for (uint32_t n = 0; n < nodes; n++)
-		alloc_lock_init(&hooks.zones[n], NULL, (uint16_t)n, ALLOC_LOCK_ZONE, ALLOC_RANK_LEAF);
+		alloc_lock_init(&hooks.zones[n].lock, NULL, (uint16_t)n, ALLOC_LOCK_ZONE,
+				ALLOC_RANK_LEAF);
 	hooks.sim = s;
 	hooks.costs = costs;
 	hooks.cpu_node = cpu_node;

@@ -1,76 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/sim_lines.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
-struct entry {
-	uint64_t line; /* 0: free; line 0 cannot be written by a program */
-	uint32_t owner;
-};
+#define REGIONS_AT_FIRST 64u /* a power of two */
+#define LINES_PER_REGION (1u << (SIM_REGION_SHIFT - SIM_LINE_SHIFT))
 
-struct sim_lines {
-	struct entry *entries;
-	uint64_t mask, used;
-};
-
-static struct entry *find(const struct sim_lines *t, uint64_t line)
+int sim_lines_init(struct sim_lines *t)
 {
-	uint64_t i = (line * 0x9E3779B97F4A7C15ull) >> 20;
+	*t = (struct sim_lines){ .mask = REGIONS_AT_FIRST - 1 };
+	t->regions = calloc(REGIONS_AT_FIRST, sizeof(*t->regions));
+	return t->regions ? 0 : -ENOMEM;
+}
 
-	while (t->entries[i & t->mask].line && t->entries[i & t->mask].line != line)
+void sim_lines_fini(struct sim_lines *t)
+{
+	for (uint64_t i = 0; t->regions && i <= t->mask; i++)
+		free(t->regions[i].owners);
+	free(t->regions);
+	*t = (struct sim_lines){ 0 };
+}
+
+/* Regions that follow one another follow one another in the table: no mixing of the bits. */
+static struct sim_region *find(const struct sim_lines *t, uint64_t number)
+{
+	uint64_t i = number;
+
+	while (t->regions[i & t->mask].number && t->regions[i & t->mask].number != number)
 		i++;
-	return &t->entries[i & t->mask];
-}
-
-struct sim_lines *sim_lines_create(void)
-{
-	struct sim_lines *t = calloc(1, sizeof(*t));
-
-	if (!t)
-		return NULL;
-	t->mask = (1u << 12) - 1;
-	t->entries = calloc(t->mask + 1, sizeof(*t->entries));
-	if (!t->entries) {
-		free(t);
-		return NULL;
-	}
-	return t;
-}
-
-void sim_lines_destroy(struct sim_lines *t)
-{
-	if (!t)
-		return;
-	free(t->entries);
-	free(t);
+	return &t->regions[i & t->mask];
 }
 
 static void grow(struct sim_lines *t)
 {
 	struct sim_lines bigger = { .mask = t->mask * 2 + 1, .used = t->used };
 
-	bigger.entries = calloc(bigger.mask + 1, sizeof(*bigger.entries));
-	if (!bigger.entries)
+	bigger.regions = calloc(bigger.mask + 1, sizeof(*bigger.regions));
+	if (!bigger.regions)
 		abort();
 	for (uint64_t i = 0; i <= t->mask; i++)
-		if (t->entries[i].line)
-			*find(&bigger, t->entries[i].line) = t->entries[i];
-	free(t->entries);
+		if (t->regions[i].number)
+			*find(&bigger, t->regions[i].number) = t->regions[i];
+	free(t->regions);
 	*t = bigger;
 }
 
-uint32_t *sim_lines_owner(struct sim_lines *t, uint64_t line)
+uint16_t *sim_lines_region(struct sim_lines *t, uint64_t number)
 {
-	struct entry *e = find(t, line);
+	struct sim_region *r = find(t, number);
 
-	if (!e->line) {
-		if (t->used * 2 > t->mask) {
-			grow(t);
-			e = find(t, line);
-		}
-		t->used++;
-		e->line = line;
-		e->owner = UINT32_MAX;
+	if (r->number)
+		return r->owners;
+	if (t->used * 2 > t->mask) {
+		grow(t);
+		r = find(t, number);
 	}
-	return &e->owner;
+	r->owners = calloc(LINES_PER_REGION, sizeof(*r->owners));
+	if (!r->owners)
+		abort();
+	t->used++;
+	r->number = number;
+	return r->owners;
 }

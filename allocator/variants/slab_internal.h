@@ -55,7 +55,7 @@ struct slab_array {
 struct slab_alien {
 	struct alloc_lock lock;	  /* protects the array; before the home node's lock */
 	struct slab_array *array; /* NULL: this node itself */
-};
+} __attribute__((aligned(64)));
 
 /* Lists and everything unmarked: under lock.  [racy]: written under lock, read without. */
 struct slab_node {

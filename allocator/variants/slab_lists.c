@@ -45,6 +45,7 @@ struct alloc_slab *slab_pick(struct slab_node *n)
 			return NULL;
 		n->free_slabs--;
 	}
+	alloc_link_touch_del(&s->link);
 	alloc_link_del(&s->link);
 	return s;
 }
@@ -54,6 +55,7 @@ void slab_relink(struct slab_cache *sc, struct slab_node *n, uint32_t cpu, struc
 	bool full = s->word.inuse == s->word.objects;
 
 	assert(s->word.inuse > 0);
+	alloc_link_touch_add(full ? &n->full : &n->partial, ALLOC_LIST_HEAD);
 	alloc_link_add(full ? &n->full : &n->partial, &s->link, ALLOC_LIST_HEAD);
 	alloc_slab_move(&sc->head, s, cpu, full ? ALLOC_STATE_FULL : ALLOC_STATE_PARTIAL);
 }
@@ -146,6 +148,7 @@ static void slab_give_back_one(struct slab_cache *sc, struct slab_node *n, uint3
 	bool was_full = s->word.inuse == s->word.objects;
 
 	assert(&sc->nodes[s->node] == n && s->cache == &sc->head);
+	alloc_link_touch_del(&s->link);
 	alloc_link_del(&s->link);
 	slab_put_back(sc, s, obj);
 	alloc_shared_write(&n->free_objects, n->free_objects + 1);
@@ -154,6 +157,7 @@ static void slab_give_back_one(struct slab_cache *sc, struct slab_node *n, uint3
 		slab_emptied(sc, n, cpu, s);
 		return;
 	}
+	alloc_link_touch_add(&n->partial, ALLOC_LIST_TAIL);
 	alloc_link_add(&n->partial, &s->link, ALLOC_LIST_TAIL);
 	alloc_slab_move(&sc->head, s, cpu, ALLOC_STATE_PARTIAL);
 }

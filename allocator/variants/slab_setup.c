@@ -66,9 +66,11 @@ static int slab_apply_wishes(struct alloc_slab_tunables *t, const struct slab_wi
 
 static struct slab_array *slab_array_create(uint32_t limit, uint32_t batchcount)
 {
-	struct slab_array *a = calloc(1, sizeof(*a) + limit * sizeof(void *));
+	size_t bytes = (sizeof(struct slab_array) + limit * sizeof(void *) + 63) / 64 * 64;
+	struct slab_array *a = aligned_alloc(64, bytes); /* shares its lines with nothing else */
 
 	if (a) {
+		memset(a, 0, bytes);
 		a->limit = limit;
 		a->batchcount = batchcount;
 	}
@@ -79,9 +81,10 @@ static int slab_create_aliens(struct slab_cache *sc, struct slab_node *n, uint16
 {
 	uint32_t limit = sc->tune.limit > 1 ? SLAB_ALIEN_LIMIT : 1;
 
-	n->alien = calloc(sc->head.machine->nodes, sizeof(*n->alien));
+	n->alien = aligned_alloc(64, sc->head.machine->nodes * sizeof(*n->alien));
 	if (!n->alien)
 		return -ENOMEM;
+	memset(n->alien, 0, sc->head.machine->nodes * sizeof(*n->alien));
 	for (uint16_t home = 0; home < sc->head.machine->nodes; home++) {
 		struct slab_alien *alien = &n->alien[home];
 

@@ -54,7 +54,7 @@ static void once(void *arg, uint32_t cpu)
 static void late_locker_does_not_block_early_one(void **state)
 {
 	struct sim *s = sim_create(2, one_node, &free_costs);
-	struct sim_lock *l = sim_lock_create(s);
+	struct sim_lock *l = sim_lock_create(s, NULL);
 	struct work w[2] = { { .sim = s, .lock = l, .before_ps = 600 * NS, .hold_ps = 60 * NS },
 			     { .sim = s, .lock = l, .before_ps = 20 * NS, .hold_ps = 60 * NS } };
 
@@ -85,7 +85,7 @@ static void saturated_lock_runs_at_its_rate(void **state)
 {
 	const struct sim_costs costs = { .handover_same_node_ps = 90 * NS };
 	struct sim *s = sim_create(16, one_node, &costs);
-	struct work w = { .sim = s, .lock = sim_lock_create(s), .hold_ps = 60 * NS, .rounds = 1000 };
+	struct work w = { .sim = s, .lock = sim_lock_create(s, NULL), .hold_ps = 60 * NS, .rounds = 1000 };
 	double expected_ns = 16 * 1000 * (60.0 + 90.0), got_ns;
 
 	(void)state;
@@ -117,7 +117,7 @@ static void think_and_lock(void *arg, uint32_t cpu)
 static void closed_network_has_its_known_wait(void **state)
 {
 	struct sim *s = sim_create(64, one_node, &free_costs);
-	struct work w = { .sim = s, .lock = sim_lock_create(s), .hold_ps = 60 * NS, .rounds = 20000,
+	struct work w = { .sim = s, .lock = sim_lock_create(s, NULL), .hold_ps = 60 * NS, .rounds = 20000,
 			  .think_mean_ns = 10000, .short_ps = 20 * NS, .long_ps = 600 * NS,
 			  .random = 12345 };
 	const struct sim_lock_stats *st = sim_lock_stats(w.lock);
@@ -163,7 +163,7 @@ static void poisson_arrivals_have_the_textbook_wait(void **state)
 		double t_ns = 0;
 
 		a.sim = sim_create(BATCH, one_node, &free_costs);
-		a.lock = sim_lock_create(a.sim);
+		a.lock = sim_lock_create(a.sim, NULL);
 		for (uint32_t i = 0; i < BATCH; i++) {
 			t_ns += -log(uniform(&random)) * 100 / rho;
 			assert_int_equal(sim_spawn(a.sim, i, (uint64_t)(t_ns * NS), arrive_once, &a),
