@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler is a winner tree over the CPUs' times: leaf i is CPU i, each inner node holds the
- * smaller of its two children, ties go to the left one (the smaller CPU number).  The running
- * CPU's leaf is SIM_NEVER, so the root is always the best *other* CPU and sim_yield() that need
- * not switch is one comparison.
+ * The scheduler is a winner tree over the CPUs' keys (sim_core.h): leaf i is CPU i, each inner
+ * node holds the smaller of its two children.  Keys name their CPU, so a node is one number, ties
+ * in time fall to the smaller CPU, and the way up is a minimum with each sibling in turn: no
+ * branch, and no load waits for another.
+ *
+ *	keys[1] ---- keys[2] ---- keys[4] = CPU 0, keys[5] = CPU 1
+ *		\--- keys[3] ---- keys[6] = CPU 2, keys[7] = CPU 3
+ *
+ * The running CPU's leaf is SIM_NEVER, so the root is always the best *other* CPU, and a
+ * sim_yield() that need not switch is one comparison.
  */
 #include "replay/sim_core.h"
 
@@ -13,20 +19,8 @@
 #include <string.h>
 
 #include "replay/fiber.h"
-#include "replay/sim_lines.h"
 
 enum vcpu_state { VCPU_ABSENT = 0, VCPU_RUNNABLE, VCPU_RUNNING, VCPU_BLOCKED, VCPU_DONE };
-
-struct vcpu {
-	uint64_t now_ps;
-	struct fiber *fiber;
-	void (*fn)(void *arg, uint32_t cpu);
-	void *arg;
-	struct sim *sim;
-	uint32_t cpu;
-	enum vcpu_state state;
-	uint32_t next_waiter; /* in a lock's queue; UINT32_MAX at its end */
-};
 
 struct sim_lock {
 	struct sim_lock *next; /* all locks of the sim */
@@ -38,37 +32,38 @@ struct sim_lock {
 	uint32_t head, tail, queued;
 };
 
-struct sim {
-	struct sim_costs costs;
-	const uint16_t *cpu_node;
-	struct vcpu *vcpus;
-	uint64_t *tree; /* times; leaves from `leaves` on */
-	uint32_t *best; /* CPU behind each tree entry */
-	struct sim_lines lines;
-	struct sim_lock *locks;
-	struct fiber *host;
-	uint64_t end_ps;
-	uint32_t cpus, leaves, unfinished, running;
-};
-
-static void set_time(struct sim *s, uint32_t cpu, uint64_t ps)
+static void set_key(struct sim *s, uint32_t cpu, uint64_t key)
 {
-	uint32_t i = s->leaves + cpu;
+	uint64_t *keys = s->keys;
 
-	s->tree[i] = ps;
-	for (i /= 2; i; i /= 2) {
-		uint32_t child = s->tree[2 * i + 1] < s->tree[2 * i] ? 2 * i + 1 : 2 * i;
+	for (uint32_t i = s->leaves + cpu; i; i /= 2) {
+		uint64_t sibling = keys[i ^ 1];
 
-		s->tree[i] = s->tree[child];
-		s->best[i] = s->best[child];
+		keys[i] = key;
+		key = sibling < key ? sibling : key;
 	}
+}
+
+/*
+ * The best keys are too far from the epoch to tell apart: it moves to the earliest CPU that could
+ * run.  @cpu runs, and would go on.
+ */
+static void move_epoch(struct sim *s)
+{
+	s->epoch_ps = SIM_NEVER;
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
+		if (s->vcpus[cpu].state == VCPU_RUNNABLE && s->vcpus[cpu].now_ps < s->epoch_ps)
+			s->epoch_ps = s->vcpus[cpu].now_ps;
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
+		if (s->vcpus[cpu].state == VCPU_RUNNABLE)
+			set_key(s, cpu, sim_key(s, cpu));
 }
 
 struct sim *sim_create(uint32_t cpus, const uint16_t *cpu_node, const struct sim_costs *costs)
 {
 	struct sim *s = calloc(1, sizeof(*s));
 
-	assert(cpus > 0);
+	assert(cpus > 0 && cpus <= 1u << SIM_KEY_CPU_BITS);
 	if (!s)
 		return NULL;
 	s->cpus = cpus;
@@ -76,18 +71,17 @@ struct sim *sim_create(uint32_t cpus, const uint16_t *cpu_node, const struct sim
 	s->costs = *costs;
 	for (s->leaves = 2; s->leaves < cpus;)
 		s->leaves *= 2;
-	s->vcpus = calloc(cpus, sizeof(*s->vcpus));
-	s->tree = malloc(2 * s->leaves * sizeof(*s->tree));
-	s->best = calloc(2 * s->leaves, sizeof(*s->best));
+	s->vcpus = aligned_alloc(64, cpus * sizeof(*s->vcpus));
+	s->keys = aligned_alloc(64, 2 * s->leaves * sizeof(*s->keys) + 64);
 	s->host = fiber_create_main();
-	if (sim_lines_init(&s->lines) < 0 || !s->vcpus || !s->tree || !s->best || !s->host) {
+	if (sim_lines_init(&s->lines) < 0 || !s->vcpus || !s->keys || !s->host) {
+		s->cpus = 0; /* no fibers yet */
 		sim_destroy(s);
 		return NULL;
 	}
+	memset(s->vcpus, 0, cpus * sizeof(*s->vcpus));
 	for (uint32_t i = 0; i < 2 * s->leaves; i++)
-		s->tree[i] = SIM_NEVER;
-	for (uint32_t i = 0; i < s->leaves; i++)
-		s->best[s->leaves + i] = i;
+		s->keys[i] = SIM_NEVER;
 	return s;
 }
 
@@ -95,7 +89,7 @@ void sim_destroy(struct sim *s)
 {
 	if (!s)
 		return;
-	for (uint32_t i = 0; s->vcpus && i < s->cpus; i++)
+	for (uint32_t i = 0; i < s->cpus; i++)
 		fiber_destroy(s->vcpus[i].fiber);
 	for (struct sim_lock *l = s->locks, *next; l; l = next) {
 		next = l->next;
@@ -104,30 +98,33 @@ void sim_destroy(struct sim *s)
 	sim_lines_fini(&s->lines);
 	fiber_destroy(s->host);
 	free(s->vcpus);
-	free(s->tree);
-	free(s->best);
+	free(s->keys);
 	free(s);
 }
 
 /* Stop @from and continue the best runnable CPU, or the host when there is none. */
 static void switch_to_best(struct sim *s, struct fiber *from)
 {
-	uint32_t cpu = s->best[1];
+	uint32_t cpu;
 
-	if (s->tree[1] == SIM_NEVER) {
+	if (s->keys[1] == SIM_NEVER) {
 		if (from != s->host)
 			fiber_switch(from, s->host);
 		return;
 	}
+	if (s->keys[1] >> SIM_KEY_CPU_BITS == SIM_KEY_TIME_MAX)
+		move_epoch(s);
+	cpu = (uint32_t)s->keys[1] & ((1u << SIM_KEY_CPU_BITS) - 1);
 	s->vcpus[cpu].state = VCPU_RUNNING;
 	s->running = cpu;
-	set_time(s, cpu, SIM_NEVER);
-	fiber_switch(from, s->vcpus[cpu].fiber);
+	set_key(s, cpu, SIM_NEVER);
+	if (s->vcpus[cpu].fiber != from)
+		fiber_switch(from, s->vcpus[cpu].fiber);
 }
 
 static void vcpu_main(void *arg)
 {
-	struct vcpu *v = arg;
+	struct sim_vcpu *v = arg;
 	struct sim *s = v->sim;
 
 	v->fn(v->arg, v->cpu);
@@ -142,7 +139,7 @@ static void vcpu_main(void *arg)
 int sim_spawn(struct sim *s, uint32_t cpu, uint64_t start_ps, void (*fn)(void *arg, uint32_t cpu),
 	      void *arg)
 {
-	struct vcpu *v = &s->vcpus[cpu];
+	struct sim_vcpu *v = &s->vcpus[cpu];
 
 	assert(cpu < s->cpus && v->state == VCPU_ABSENT && start_ps < SIM_NEVER);
 	v->fiber = fiber_create(FIBER_STACK_BYTES, vcpu_main, v);
@@ -155,7 +152,7 @@ int sim_spawn(struct sim *s, uint32_t cpu, uint64_t start_ps, void (*fn)(void *a
 	v->cpu = cpu;
 	v->state = VCPU_RUNNABLE;
 	s->unfinished++;
-	set_time(s, cpu, start_ps);
+	set_key(s, cpu, sim_key(s, cpu));
 	return 0;
 }
 
@@ -180,42 +177,19 @@ uint64_t sim_end_ps(const struct sim *s)
 	return s->end_ps;
 }
 
-uint32_t sim_running(const struct sim *s)
+void sim_let_others(struct sim *s, uint32_t cpu, uint64_t key)
 {
-	return s->running;
-}
-
-uint64_t sim_now_ps(const struct sim *s, uint32_t cpu)
-{
-	return s->vcpus[cpu].now_ps;
-}
-
-void sim_work(struct sim *s, uint32_t cpu, uint64_t ps)
-{
-	s->vcpus[cpu].now_ps += ps;
-}
-
-void sim_sleep_until(struct sim *s, uint32_t cpu, uint64_t until_ps)
-{
-	if (s->vcpus[cpu].now_ps < until_ps)
-		s->vcpus[cpu].now_ps = until_ps;
-}
-
-void sim_yield(struct sim *s, uint32_t cpu)
-{
-	struct vcpu *v = &s->vcpus[cpu];
+	struct sim_vcpu *v = &s->vcpus[cpu];
 
 	assert(v->state == VCPU_RUNNING);
-	if (v->now_ps < s->tree[1] || (v->now_ps == s->tree[1] && cpu < s->best[1]))
-		return;
 	v->state = VCPU_RUNNABLE;
-	set_time(s, cpu, v->now_ps);
+	set_key(s, cpu, key);
 	switch_to_best(s, v->fiber);
 }
 
 uint64_t sim_block(struct sim *s, uint32_t cpu)
 {
-	struct vcpu *v = &s->vcpus[cpu];
+	struct sim_vcpu *v = &s->vcpus[cpu];
 	uint64_t since_ps = v->now_ps;
 
 	assert(v->state == VCPU_RUNNING);
@@ -226,32 +200,24 @@ uint64_t sim_block(struct sim *s, uint32_t cpu)
 
 void sim_wake(struct sim *s, uint32_t sleeper, uint64_t at_ps)
 {
-	struct vcpu *v = &s->vcpus[sleeper];
+	struct sim_vcpu *v = &s->vcpus[sleeper];
 
 	assert(v->state == VCPU_BLOCKED);
 	if (v->now_ps < at_ps)
 		v->now_ps = at_ps;
 	v->state = VCPU_RUNNABLE;
-	set_time(s, sleeper, v->now_ps);
+	set_key(s, sleeper, sim_key(s, sleeper));
 }
 
-static uint64_t line_cost(const struct sim *s, uint32_t cpu, uint16_t owner)
+/* What it costs to reach the lock's line. */
+static uint64_t line_cost(const struct sim *s, uint32_t cpu, const struct sim_lock *l)
 {
+	uint16_t owner = *l->line;
+
 	if (owner == SIM_NOBODY || owner == cpu + 1)
 		return s->costs.line_local_ps;
 	return s->cpu_node[owner - 1] == s->cpu_node[cpu] ? s->costs.line_same_node_ps
 							  : s->costs.line_other_node_ps;
-}
-
-void sim_line(struct sim *s, uint32_t cpu, const void *address, bool write)
-{
-	uint16_t *owner;
-
-	sim_yield(s, cpu);
-	owner = sim_lines_owner(&s->lines, address);
-	sim_work(s, cpu, line_cost(s, cpu, *owner));
-	if (write)
-		*owner = (uint16_t)(cpu + 1);
 }
 
 struct sim_lock *sim_lock_create(struct sim *s, const void *address)
@@ -302,7 +268,7 @@ uint64_t sim_lock_acquire(struct sim *s, uint32_t cpu, struct sim_lock *l)
 	assert(l->holder != cpu);
 	if (l->holder != UINT32_MAX)
 		return wait_in_queue(s, cpu, l);
-	sim_work(s, cpu, s->costs.atomic_ps + line_cost(s, cpu, *l->line));
+	sim_work(s, cpu, s->costs.atomic_ps + line_cost(s, cpu, l));
 	take(s, cpu, l);
 	return 0;
 }
@@ -312,10 +278,10 @@ bool sim_lock_try(struct sim *s, uint32_t cpu, struct sim_lock *l)
 	sim_yield(s, cpu);
 	if (l->holder != UINT32_MAX) {
 		l->stats.try_failed++;
-		sim_work(s, cpu, line_cost(s, cpu, *l->line));
+		sim_work(s, cpu, line_cost(s, cpu, l));
 		return false;
 	}
-	sim_work(s, cpu, s->costs.atomic_ps + line_cost(s, cpu, *l->line));
+	sim_work(s, cpu, s->costs.atomic_ps + line_cost(s, cpu, l));
 	take(s, cpu, l);
 	return true;
 }

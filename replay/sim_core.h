@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "replay/sim_lines.h"
 
 #define SIM_PS_PER_NS 1000ull
 #define SIM_NEVER UINT64_MAX
@@ -34,8 +35,10 @@ struct sim_costs {
 	uint64_t handover_other_node_ps;
 };
 
+
 struct sim;
 struct sim_lock;
+struct fiber;
 
 /* Statistics of one lock; times in ps. */
 struct sim_lock_stats {
@@ -62,24 +65,108 @@ int sim_run(struct sim *s, struct tape_err *reterr) TAPE_MUST_CHECK;
 /* Time of the last CPU to finish. */
 uint64_t sim_end_ps(const struct sim *s);
 
+/*
+ * What the inline functions below read; nobody else does.
+ *
+ * A CPU's place in the order is one number, its key: (time - epoch) << 12 | CPU.  Keys of times
+ * that are further from the epoch than 75 minutes all lie at the end of the range; the scheduler
+ * moves the epoch before it compares two of them.
+ */
+struct sim_vcpu {
+	uint64_t now_ps;
+	struct fiber *fiber;
+	struct sim *sim;
+	void (*fn)(void *arg, uint32_t cpu);
+	void *arg;
+	uint32_t cpu, state;
+	uint32_t next_waiter; /* in a lock's queue; UINT32_MAX at its end */
+} __attribute__((aligned(64)));
+
+struct sim {
+	uint64_t *keys; /* winner tree, see sim_core.c; keys[1]: best CPU that could run instead */
+	uint64_t epoch_ps;
+	struct sim_vcpu *vcpus;
+	uint32_t running, cpus, leaves, unfinished;
+	struct sim_costs costs;
+	const uint16_t *cpu_node;
+	struct sim_lines lines;
+	struct sim_lock *locks;
+	struct fiber *host;
+	uint64_t end_ps;
+};
+
+#define SIM_KEY_CPU_BITS 12u
+#define SIM_KEY_TIME_MAX ((1ull << (64 - SIM_KEY_CPU_BITS)) - 2)
+
+static inline uint64_t sim_key(const struct sim *s, uint32_t cpu)
+{
+	uint64_t since_ps = s->vcpus[cpu].now_ps - s->epoch_ps;
+
+	return (since_ps < SIM_KEY_TIME_MAX ? since_ps : SIM_KEY_TIME_MAX) << SIM_KEY_CPU_BITS | cpu;
+}
+
+/* Stop @cpu, which has the key @key, until it is the first again. */
+void sim_let_others(struct sim *s, uint32_t cpu, uint64_t key);
+
 /* The virtual CPU that runs now. */
-uint32_t sim_running(const struct sim *s);
+static inline uint32_t sim_running(const struct sim *s)
+{
+	return s->running;
+}
 
 /* ---- called on the fiber of virtual CPU @cpu ---- */
 
-uint64_t sim_now_ps(const struct sim *s, uint32_t cpu);
+static inline uint64_t sim_now_ps(const struct sim *s, uint32_t cpu)
+{
+	return s->vcpus[cpu].now_ps;
+}
+
 /* Local work: moves this CPU's clock, lets nobody in. */
-void sim_work(struct sim *s, uint32_t cpu, uint64_t ps);
+static inline void sim_work(struct sim *s, uint32_t cpu, uint64_t ps)
+{
+	s->vcpus[cpu].now_ps += ps;
+}
+
 /* Sleep until @until_ps (no effect when that is past). */
-void sim_sleep_until(struct sim *s, uint32_t cpu, uint64_t until_ps);
+static inline void sim_sleep_until(struct sim *s, uint32_t cpu, uint64_t until_ps)
+{
+	if (s->vcpus[cpu].now_ps < until_ps)
+		s->vcpus[cpu].now_ps = until_ps;
+}
+
 /* Let every CPU with a smaller (time, cpu) go first. */
-void sim_yield(struct sim *s, uint32_t cpu);
+static inline void sim_yield(struct sim *s, uint32_t cpu)
+{
+	uint64_t key = sim_key(s, cpu);
+
+	if (__builtin_expect(key > s->keys[1], 0))
+		sim_let_others(s, cpu, key);
+}
 
 /*
- * Access the cache line of @address: yields, then charges the cost of having it here.  A write
- * makes the line this CPU's.
+ * Access a cache line that no other CPU can touch at this moment (a new object's): charges the
+ * cost of having it here.  A write makes the line this CPU's.
  */
-void sim_line(struct sim *s, uint32_t cpu, const void *address, bool write);
+static inline void sim_line_private(struct sim *s, uint32_t cpu, const void *address, bool write)
+{
+	uint16_t *owner = sim_lines_owner(&s->lines, address);
+
+	if (*owner == SIM_NOBODY || *owner == cpu + 1)
+		s->vcpus[cpu].now_ps += s->costs.line_local_ps;
+	else if (s->cpu_node[*owner - 1] == s->cpu_node[cpu])
+		s->vcpus[cpu].now_ps += s->costs.line_same_node_ps;
+	else
+		s->vcpus[cpu].now_ps += s->costs.line_other_node_ps;
+	if (write)
+		*owner = (uint16_t)(cpu + 1);
+}
+
+/* Access any cache line: yields first. */
+static inline void sim_line(struct sim *s, uint32_t cpu, const void *address, bool write)
+{
+	sim_yield(s, cpu);
+	sim_line_private(s, cpu, address, write);
+}
 
 /* Stop until another CPU calls sim_wake(); returns the time waited. */
 uint64_t sim_block(struct sim *s, uint32_t cpu);
