@@ -20,7 +20,8 @@
 
 #include "replay/fiber.h"
 
-enum vcpu_state { VCPU_ABSENT = 0, VCPU_RUNNABLE, VCPU_RUNNING, VCPU_BLOCKED, VCPU_DONE };
+enum vcpu_state { VCPU_ABSENT = 0, VCPU_RUNNABLE, VCPU_RUNNING, VCPU_BLOCKED,
+	VCPU_PAUSED, VCPU_DONE };
 
 struct sim_lock {
 	struct sim_lock *next; /* all locks of the sim */
@@ -159,7 +160,7 @@ int sim_spawn(struct sim *s, uint32_t cpu, uint64_t start_ps, void (*fn)(void *a
 int sim_run(struct sim *s, struct tape_err *reterr)
 {
 	switch_to_best(s, s->host);
-	if (!s->unfinished)
+	if (s->unfinished == s->paused)
 		return 0;
 	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
 		if (s->vcpus[cpu].state == VCPU_BLOCKED)
@@ -196,6 +197,38 @@ uint64_t sim_block(struct sim *s, uint32_t cpu)
 	v->state = VCPU_BLOCKED;
 	switch_to_best(s, v->fiber);
 	return v->now_ps - since_ps;
+}
+
+void sim_pause(struct sim *s, uint32_t cpu)
+{
+	assert(s->vcpus[cpu].state == VCPU_RUNNING);
+	s->vcpus[cpu].state = VCPU_PAUSED;
+	s->paused++;
+	switch_to_best(s, s->vcpus[cpu].fiber);
+}
+
+uint64_t sim_meet_ps(const struct sim *s)
+{
+	uint64_t at_ps = s->end_ps;
+
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
+		if (s->vcpus[cpu].state == VCPU_PAUSED && s->vcpus[cpu].now_ps > at_ps)
+			at_ps = s->vcpus[cpu].now_ps;
+	return at_ps;
+}
+
+void sim_resume(struct sim *s)
+{
+	uint64_t at_ps = sim_meet_ps(s);
+
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++) {
+		if (s->vcpus[cpu].state != VCPU_PAUSED)
+			continue;
+		s->vcpus[cpu].now_ps = at_ps;
+		s->vcpus[cpu].state = VCPU_RUNNABLE;
+		set_key(s, cpu, sim_key(s, cpu));
+	}
+	s->paused = 0;
 }
 
 void sim_wake(struct sim *s, uint32_t sleeper, uint64_t at_ps)
@@ -309,6 +342,12 @@ void sim_lock_release(struct sim *s, uint32_t cpu, struct sim_lock *l)
 	sim_wake(s, next, s->vcpus[cpu].now_ps + (near ? s->costs.handover_same_node_ps
 						       : s->costs.handover_other_node_ps));
 	take(s, next, l);
+}
+
+void sim_lock_clear(struct sim_lock *l)
+{
+	assert(l->holder == UINT32_MAX);
+	l->stats = (struct sim_lock_stats){ 0 };
 }
 
 const struct sim_lock_stats *sim_lock_stats(const struct sim_lock *l)

@@ -57,13 +57,18 @@ int sim_spawn(struct sim *s, uint32_t cpu, uint64_t start_ps, void (*fn)(void *a
 	      void *arg) TAPE_MUST_CHECK;
 
 /*
- * Run until every virtual CPU has returned.  -TAPE_E_INVARIANT when the rest wait for one another
- * (a deadlock; @reterr names the first CPU).
+ * Run until every virtual CPU has returned or paused.  -TAPE_E_INVARIANT when the rest wait for one
+ * another (a deadlock; @reterr names the first CPU).
  */
 int sim_run(struct sim *s, struct tape_err *reterr) TAPE_MUST_CHECK;
 
 /* Time of the last CPU to finish. */
 uint64_t sim_end_ps(const struct sim *s);
+
+/* Between two sim_run(): the moment when the last CPU paused or finished. */
+uint64_t sim_meet_ps(const struct sim *s);
+/* All that paused go on from that moment, at the next sim_run(). */
+void sim_resume(struct sim *s);
 
 /*
  * What the inline functions below read; nobody else does.
@@ -86,7 +91,7 @@ struct sim {
 	uint64_t *keys; /* winner tree, see sim_core.c; keys[1]: best CPU that could run instead */
 	uint64_t epoch_ps;
 	struct sim_vcpu *vcpus;
-	uint32_t running, cpus, leaves, unfinished;
+	uint32_t running, cpus, leaves, unfinished, paused;
 	struct sim_costs costs;
 	const uint16_t *cpu_node;
 	struct sim_lines lines;
@@ -170,6 +175,8 @@ static inline void sim_line(struct sim *s, uint32_t cpu, const void *address, bo
 
 /* Stop until another CPU calls sim_wake(); returns the time waited. */
 uint64_t sim_block(struct sim *s, uint32_t cpu);
+/* Stop until sim_resume(). */
+void sim_pause(struct sim *s, uint32_t cpu);
 /* @sleeper, which is in sim_block(), continues at max(its time, @at_ps). */
 void sim_wake(struct sim *s, uint32_t sleeper, uint64_t at_ps);
 
@@ -184,6 +191,7 @@ struct sim_lock *sim_lock_create(struct sim *s, const void *address);
 uint64_t sim_lock_acquire(struct sim *s, uint32_t cpu, struct sim_lock *l);
 bool sim_lock_try(struct sim *s, uint32_t cpu, struct sim_lock *l);
 void sim_lock_release(struct sim *s, uint32_t cpu, struct sim_lock *l);
+void sim_lock_clear(struct sim_lock *l); /* its statistics; nobody holds it */
 const struct sim_lock_stats *sim_lock_stats(const struct sim_lock *l);
 
 #endif

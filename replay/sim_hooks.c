@@ -188,14 +188,22 @@ int sim_hooks_attach(struct sim *s, const struct replay_costs *costs, uint32_t c
 	return 0;
 }
 
-uint64_t sim_hooks_accesses(uint32_t cpu)
+const uint64_t *sim_hooks_accesses(void)
 {
-	return hooks.accesses[cpu];
+	return hooks.accesses;
 }
 
 void sim_hooks_live(bool live)
 {
 	hooks.live = live;
+}
+
+void sim_hooks_clear(void)
+{
+	for (struct sim_lock_record *r = hooks.first; r; r = r->next) {
+		__builtin_memset(r->paths, 0, sizeof(r->paths));
+		sim_lock_clear(r->lock);
+	}
 }
 
 void sim_hooks_detach(void)

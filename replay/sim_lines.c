@@ -22,10 +22,9 @@ void sim_lines_fini(struct sim_lines *t)
 	*t = (struct sim_lines){ 0 };
 }
 
-/* Regions that follow one another follow one another in the table: no mixing of the bits. */
 static struct sim_region *find(const struct sim_lines *t, uint64_t number)
 {
-	uint64_t i = number;
+	uint64_t i = sim_region_hash(number);
 
 	while (t->regions[i & t->mask].number && t->regions[i & t->mask].number != number)
 		i++;

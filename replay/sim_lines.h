@@ -30,6 +30,12 @@ struct sim_lines {
 	uint64_t mask, used;
 };
 
+/* Where to look for a region first: arenas lie at multiples of large powers of two. */
+static inline uint64_t sim_region_hash(uint64_t number)
+{
+	return number * 0x9E3779B97F4A7C15ull >> 40;
+}
+
 /* 0 or -ENOMEM.  fini accepts what init left behind. */
 int sim_lines_init(struct sim_lines *t);
 void sim_lines_fini(struct sim_lines *t);
@@ -42,7 +48,7 @@ uint16_t *sim_lines_region(struct sim_lines *t, uint64_t number);
 static inline uint16_t *sim_lines_owner(struct sim_lines *t, const void *address)
 {
 	uint64_t at = (uintptr_t)address, number = at >> SIM_REGION_SHIFT;
-	const struct sim_region *r = &t->regions[number & t->mask];
+	const struct sim_region *r = &t->regions[sim_region_hash(number) & t->mask];
 	uint16_t *owners = r->number == number ? r->owners : sim_lines_region(t, number);
 
 	return &owners[at >> SIM_LINE_SHIFT & ((1u << (SIM_REGION_SHIFT - SIM_LINE_SHIFT)) - 1)];

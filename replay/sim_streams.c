@@ -4,21 +4,63 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "base/cleanup.h"
 #include "traces/event.h"
 
-#define STREAM_COLUMNS TAPE_COLS_REPLAY
+#define STREAM_COLUMNS                                                                         \
+	(1u << TAPE_COL_TS | 1u << TAPE_COL_CPU | 1u << TAPE_COL_OP | 1u << TAPE_COL_CACHE |   \
+	 1u << TAPE_COL_OBJECT | 1u << TAPE_COL_NODE_REQ | 1u << TAPE_COL_GFP |                \
+	 1u << TAPE_COL_BULK | 1u << TAPE_COL_ARG | 1u << TAPE_COL_FLAGS)
+/* Of loader.alloc_cpu; CPUs are below ALLOC_CPU_MAX. */
+#define NEVER_ALLOCATED UINT16_MAX
+#define FREED (UINT16_MAX - 1)
 
-static bool replayed(const struct replay_plan *p, uint16_t cache)
+void *sim_array_create(size_t bytes)
 {
-	for (size_t i = 0; i < p->nr_caches; i++)
-		if (p->caches[i].row.id == cache)
-			return p->caches[i].left_out == REPLAY_IN;
-	return false;
+	void *array = mmap(NULL, bytes + 1, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (array == MAP_FAILED)
+		return NULL;
+	madvise(array, bytes, MADV_HUGEPAGE); /* a wish */
+	return array;
 }
 
+void sim_array_free(void *array, size_t bytes)
+{
+	if (array)
+		munmap(array, bytes + 1);
+}
+
+bool sim_op_sheaf(uint8_t op)
+{
+	return op == TAPE_OP_PREFILL || op == TAPE_OP_SHEAF_ALLOC || op == TAPE_OP_SHEAF_REFILL ||
+	       op == TAPE_OP_SHEAF_RETURN;
+}
+
+/* By cache id: whether it is replayed. */
+static void note_replayed(const struct replay_plan *p, uint8_t *ret_replayed)
+{
+	for (size_t i = 0; i < p->nr_caches; i++)
+		ret_replayed[p->caches[i].row.id] = p->caches[i].left_out == REPLAY_IN;
+}
+
+struct loader {
+	struct sim_streams *s;
+	const struct replay_plan *plan;
+	uint8_t *replayed;	      /* [65536] */
+	uint16_t *alloc_cpu;	      /* [objects_room] who allocated; NEVER_ALLOCATED, FREED */
+	uint64_t objects_room;
+	uint32_t *turns;	      /* [s->sheaves] operations so far on each sheaf */
+	uint64_t *last_ts;	      /* [cpus] */
+	uint32_t *bulk, *bulk_at;     /* [cpus] bulk id whose rows are being gathered, first row */
+	uint64_t window_ts;	      /* time of the first event of the window; UINT64_MAX: to come */
+};
+
 /* Whether row @i is an operation a virtual CPU executes. */
-static bool wanted(const struct replay_plan *p, uint32_t cpus, const struct tape_batch *b, uint32_t i)
+static bool wanted(const struct loader *l, const struct tape_batch *b, uint32_t i)
 {
 	switch (b->op[i]) {
 	case TAPE_OP_MARKER:
@@ -28,134 +70,179 @@ static bool wanted(const struct replay_plan *p, uint32_t cpus, const struct tape
 	case TAPE_OP_EXIT:
 		return false;
 	default:
-		return b->cpu[i] < cpus && !(b->flags[i] & (TAPE_F_BIG | TAPE_F_INHERITED)) &&
-		       replayed(p, b->cache[i]);
+		return b->cpu[i] < l->s->cpus && !(b->flags[i] & (TAPE_F_BIG | TAPE_F_INHERITED)) &&
+		       l->replayed[b->cache[i]];
 	}
 }
 
-static int append(struct sim_streams *s, uint64_t *capacity, uint32_t cpu, const struct sim_op *op)
+static struct sim_op op_of(const struct loader *l, const struct tape_batch *b, uint32_t i)
 {
-	if (s->nr[cpu] == capacity[cpu]) {
-		uint64_t want = capacity[cpu] ? capacity[cpu] * 2 : 1024;
-		struct sim_op *grown = realloc(s->ops[cpu], want * sizeof(*grown));
+	const int32_t node = b->node_req[i];
 
-		if (!grown)
-			return -ENOMEM;
-		s->ops[cpu] = grown;
-		capacity[cpu] = want;
-	}
-	s->ops[cpu][s->nr[cpu]++] = *op;
-	return 0;
-}
-
-static struct sim_op op_of(const struct tape_batch *b, uint32_t i, uint64_t gap_ns)
-{
 	return (struct sim_op){
-		.object = b->object[i],
-		.arg = (uint64_t)b->arg[i],
+		.object = b->object[i] == TAPE_NO_OBJECT ? SIM_NO_OBJECT : (uint32_t)b->object[i],
 		.seq = (uint32_t)(b->first_seq + i),
-		.gap_ns = gap_ns < UINT32_MAX ? (uint32_t)gap_ns : UINT32_MAX,
-		.rows = 1,
+		.aux = (uint32_t)b->arg[i],
+		.nr = 1,
 		.cache = b->cache[i],
 		.gfp = b->gfp[i],
-		.node = b->node_req[i],
+		.node = (int16_t)(node >= 0 && (uint32_t)node < l->plan->nodes ? node :
+										   ALLOC_NODE_ANY),
 		.op = b->op[i],
 	};
 }
 
-bool sim_op_sheaf(const struct sim_op *op, uint32_t *ret_sheaf)
-{
-	switch (op->op) {
-	case TAPE_OP_PREFILL:
-	case TAPE_OP_SHEAF_REFILL:
-		*ret_sheaf = tape_sheaf_slot((int64_t)op->arg);
-		return true;
-	case TAPE_OP_SHEAF_ALLOC:
-	case TAPE_OP_SHEAF_RETURN:
-		*ret_sheaf = (uint32_t)op->arg;
-		return true;
-	default:
-		return false;
-	}
-}
-
-struct loader {
-	struct sim_streams *s;
-	uint32_t *turns; /* [s->sheaves] operations so far on each sheaf */
-	uint64_t *capacity, *last_ts; /* [cpus] */
-	uint32_t *bulk, *bulk_at;     /* [cpus] bulk id whose rows are being gathered, and its first row */
-};
-
 /* A sheaf is one thing: what the recording did with it in turn stays in that order. */
-static int take_turn(struct loader *l, struct sim_op *op)
+static int take_turn(struct loader *l, struct sim_op *op, int64_t arg)
 {
-	uint32_t sheaf, *grown;
+	uint32_t *grown;
 
-	if (!sim_op_sheaf(op, &sheaf))
-		return 0;
-	if (sheaf >= REPLAY_SHEAVES_MAX)
+	if (op->op == TAPE_OP_PREFILL || op->op == TAPE_OP_SHEAF_REFILL) {
+		op->aux = tape_sheaf_slot(arg);
+		op->object = tape_sheaf_objs(arg);
+	}
+	if (op->aux >= REPLAY_SHEAVES_MAX)
 		return -ERANGE;
-	if (sheaf >= l->s->sheaves) {
-		grown = realloc(l->turns, (sheaf + 1ull) * sizeof(*grown));
+	if (op->aux >= l->s->sheaves) {
+		grown = realloc(l->turns, (op->aux + 1ull) * sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
-		memset(grown + l->s->sheaves, 0, (sheaf + 1ull - l->s->sheaves) * sizeof(*grown));
+		memset(grown + l->s->sheaves, 0,
+		       (op->aux + 1ull - l->s->sheaves) * sizeof(*grown));
 		l->turns = grown;
-		l->s->sheaves = sheaf + 1;
+		l->s->sheaves = op->aux + 1;
 	}
-	op->turn = l->turns[sheaf]++;
+	op->nr = l->turns[op->aux]++;
 	return 0;
 }
 
-static int load_row(struct loader *l, const struct replay_plan *p, const struct tape_batch *b,
-		    uint32_t i)
+static int object_room(struct loader *l, uint64_t object)
+{
+	uint64_t want = object + 1 + object / 2;
+	uint16_t *grown;
+
+	if (object < l->objects_room)
+		return 0;
+	grown = realloc(l->alloc_cpu, want * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + l->objects_room, 0xff, (want - l->objects_room) * sizeof(*grown));
+	l->alloc_cpu = grown;
+	l->objects_room = want;
+	return 0;
+}
+
+/* Who allocated the object, and what that says about its free. */
+static int note_object(struct loader *l, uint32_t cpu, struct sim_op *op)
+{
+	uint16_t *by;
+
+	if (op->object >= l->s->objects)
+		l->s->objects = op->object + 1;
+	if (object_room(l, op->object) < 0)
+		return -ENOMEM;
+	by = &l->alloc_cpu[op->object];
+	if (tape_op_allocates(op->op)) {
+		*by = (uint16_t)cpu;
+	} else if (tape_op_frees(op->op)) {
+		if (*by == cpu)
+			op->flags |= SIM_OP_OWN;
+		else if (*by == NEVER_ALLOCATED)
+			op->flags |= SIM_OP_ORPHAN;
+		l->s->orphans += *by == NEVER_ALLOCATED;
+		l->s->freed_twice |= *by == FREED;
+		*by = FREED;
+	}
+	return 0;
+}
+
+/* Rows of one bulk call follow one another in their stream; the first one executes them. */
+static void gather(struct loader *l, uint32_t cpu, uint32_t bulk, struct sim_op *op)
+{
+	struct sim_op *first = &l->s->ops[cpu][l->bulk_at[cpu]];
+
+	if (bulk && bulk == l->bulk[cpu]) {
+		op->nr = 0;
+		if (++first->nr > l->s->longest)
+			l->s->longest = first->nr;
+		return;
+	}
+	l->bulk[cpu] = bulk;
+	l->bulk_at[cpu] = (uint32_t)l->s->nr[cpu];
+}
+
+/* Think time: since the CPU's last event, or since the window began when that is later. */
+static uint64_t gap_of(struct loader *l, uint32_t cpu, uint64_t seq, uint64_t ts)
+{
+	uint64_t since = l->last_ts[cpu];
+
+	if (seq >= l->plan->from_seq && l->plan->from_seq && since < l->window_ts)
+		since = l->window_ts;
+	l->last_ts[cpu] = ts;
+	return ts - since;
+}
+
+static int load_row(struct loader *l, const struct tape_batch *b, uint32_t i)
 {
 	struct sim_streams *s = l->s;
 	uint32_t cpu = b->cpu[i];
-	struct sim_op op;
-	int rc;
+	struct sim_op op, *at;
+	int rc = 0;
 
-	if (!wanted(p, s->cpus, b, i)) {
+	if (b->first_seq + i >= l->plan->from_seq && l->window_ts == UINT64_MAX)
+		l->window_ts = b->ts[i];
+	if (!wanted(l, b, i)) {
 		s->left_out++;
 		return 0;
 	}
-	op = op_of(b, i, b->ts[i] - l->last_ts[cpu]);
-	l->last_ts[cpu] = b->ts[i];
-	if ((rc = take_turn(l, &op)) < 0)
-		return rc;
-	if (op.object != TAPE_NO_OBJECT && op.object >= s->objects)
-		s->objects = op.object + 1;
-	if (b->bulk[i] && b->bulk[i] == l->bulk[cpu]) {
-		s->ops[cpu][l->bulk_at[cpu]].rows++;
-		op.rows = 0; /* executed with the call's first row */
-	} else {
-		l->bulk[cpu] = b->bulk[i];
-		l->bulk_at[cpu] = (uint32_t)s->nr[cpu];
-	}
-	s->total++;
-	return append(s, l->capacity, cpu, &op);
+	if (b->object[i] != TAPE_NO_OBJECT && b->object[i] >= SIM_NO_OBJECT)
+		return -EOVERFLOW;
+	op = op_of(l, b, i);
+	op.gap_ns = gap_of(l, cpu, op.seq, b->ts[i]);
+	if (op.object != SIM_NO_OBJECT)
+		rc = note_object(l, cpu, &op);
+	if (rc >= 0 && sim_op_sheaf(op.op))
+		rc = take_turn(l, &op, b->arg[i]);
+	else
+		gather(l, cpu, b->bulk[i], &op);
+	at = &s->ops[cpu][s->nr[cpu]++];
+	*at = op;
+	__builtin_prefetch(at + 4, 1);
+	return rc;
 }
 
-static int load(struct loader *l, const struct replay_plan *p, struct tape_err *reterr)
+static int load_error(int rc, struct tape_err *reterr)
+{
+	if (rc == -ERANGE)
+		return tape_err_set(reterr, -TAPE_E_LIMIT, "a sheaf slot is beyond the limit of %u",
+				    REPLAY_SHEAVES_MAX);
+	if (rc == -EOVERFLOW)
+		return tape_err_set(reterr, -TAPE_E_LIMIT, "more than 2^32 events or objects: cut "
+				    "the tape for a simulated replay");
+	return tape_err_set(reterr, rc, "streams: out of memory");
+}
+
+static int load(struct loader *l, struct tape_err *reterr)
 {
 	const struct tape_range all = TAPE_RANGE_ALL;
 	const struct tape_batch *b;
 	struct tape_reader *r;
-	int rc = tape_reader_open(p->tape, &all, STREAM_COLUMNS, &r, reterr);
+	int rc = tape_reader_open(l->plan->tape, &all, STREAM_COLUMNS, &r, reterr);
 
 	if (rc < 0)
 		return rc;
 	while ((rc = tape_reader_next(r, &b, reterr)) > 0) {
-		if (b->first_seq + b->events > UINT32_MAX) {
-			rc = tape_err_set(reterr, -TAPE_E_LIMIT, "more than 2^32 events: cut the "
-					  "tape for a simulated replay");
-			break;
+		int bad = b->first_seq + b->events > UINT32_MAX ? -EOVERFLOW : 0;
+
+		for (uint32_t i = 0; i < b->events && bad >= 0; i++) {
+			const uint32_t later = i + 16 < b->events ? i + 16 : i;
+
+			if (b->object[later] < l->objects_room)
+				__builtin_prefetch(&l->alloc_cpu[b->object[later]], 1);
+			bad = load_row(l, b, i);
 		}
-		for (uint32_t i = 0; i < b->events && rc >= 0; i++)
-			rc = load_row(l, p, b, i);
-		if (rc < 0) {
-			rc = tape_err_set(reterr, rc == -ERANGE ? -TAPE_E_LIMIT : rc, rc == -ERANGE ?
-					  "a sheaf slot is beyond the limit" : "streams: out of memory");
+		if (bad < 0) {
+			rc = load_error(bad, reterr);
 			break;
 		}
 	}
@@ -163,25 +250,89 @@ static int load(struct loader *l, const struct replay_plan *p, struct tape_err *
 	return rc;
 }
 
+/* Events of each CPU, so that the streams fit exactly. */
+static int count(struct loader *l, struct tape_err *reterr)
+{
+	const struct tape_range all = TAPE_RANGE_ALL;
+	const struct tape_batch *b;
+	struct tape_reader *r;
+	int rc = tape_reader_open(l->plan->tape, &all, 1u << TAPE_COL_CPU, &r, reterr);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = tape_reader_next(r, &b, reterr)) > 0)
+		for (uint32_t i = 0; i < b->events; i++)
+			if (b->cpu[i] < l->s->cpus)
+				l->s->nr[b->cpu[i]]++;
+	tape_reader_close(r);
+	return rc;
+}
+
+static int make_room(struct sim_streams *s)
+{
+	uint64_t total = 0;
+	struct sim_op *at;
+
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
+		total += s->nr[cpu] + SIM_LOOK_AHEAD;
+	s->block_bytes = total * sizeof(*at);
+	s->block = at = sim_array_create(s->block_bytes);
+	if (!at)
+		return -ENOMEM;
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++) {
+		s->ops[cpu] = at;
+		at += s->nr[cpu] + SIM_LOOK_AHEAD;
+		s->nr[cpu] = 0;
+	}
+	return 0;
+}
+
+/* The idle ops behind each stream (its end may lie before the room's: events were left out). */
+static void close_streams(struct sim_streams *s)
+{
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
+		for (uint32_t i = 0; i < SIM_LOOK_AHEAD; i++)
+			s->ops[cpu][s->nr[cpu] + i] = (struct sim_op){
+				.object = SIM_NO_OBJECT, .seq = UINT32_MAX, .nr = 1,
+				.op = TAPE_OP_MARKER };
+}
+
+static int prepare(struct loader *l)
+{
+	struct sim_streams *s = l->s;
+
+	s->ops = calloc(s->cpus, sizeof(*s->ops));
+	s->nr = calloc(s->cpus, sizeof(*s->nr));
+	l->replayed = calloc(UINT16_MAX + 1u, 1);
+	l->last_ts = calloc(s->cpus, sizeof(*l->last_ts));
+	l->bulk = calloc(s->cpus, sizeof(*l->bulk));
+	l->bulk_at = calloc(s->cpus, sizeof(*l->bulk_at));
+	if (!s->ops || !s->nr || !l->replayed || !l->last_ts || !l->bulk || !l->bulk_at)
+		return -ENOMEM;
+	note_replayed(l->plan, l->replayed);
+	return object_room(l, l->plan->totals.objects);
+}
+
 int sim_streams_load(const struct replay_plan *p, uint32_t cpus, struct sim_streams *ret_streams,
 		     struct tape_err *reterr)
 {
 	struct sim_streams s = { .cpus = cpus };
-	struct loader l = { .s = &s };
-	int rc = -ENOMEM;
+	struct loader l = { .s = &s, .plan = p, .window_ts = UINT64_MAX };
+	int rc = prepare(&l);
 
-	s.ops = calloc(cpus, sizeof(*s.ops));
-	s.nr = calloc(cpus, sizeof(*s.nr));
-	l.capacity = calloc(cpus, sizeof(*l.capacity));
-	l.last_ts = calloc(cpus, sizeof(*l.last_ts));
-	l.bulk = calloc(cpus, sizeof(*l.bulk));
-	l.bulk_at = calloc(cpus, sizeof(*l.bulk_at));
-	if (s.ops && s.nr && l.capacity && l.last_ts && l.bulk && l.bulk_at)
-		rc = load(&l, p, reterr);
-	else
-		tape_err_set(reterr, rc, "streams: out of memory");
+	if (rc < 0)
+		rc = load_error(rc, reterr);
+	if (rc >= 0)
+		rc = count(&l, reterr);
+	if (rc >= 0 && (rc = make_room(&s)) < 0)
+		rc = load_error(rc, reterr);
+	if (rc >= 0)
+		rc = load(&l, reterr);
+	if (rc >= 0)
+		close_streams(&s);
+	free(l.replayed);
+	free(l.alloc_cpu);
 	free(l.turns);
-	free(l.capacity);
 	free(l.last_ts);
 	free(l.bulk);
 	free(l.bulk_at);
@@ -194,8 +345,7 @@ int sim_streams_load(const struct replay_plan *p, uint32_t cpus, struct sim_stre
 
 void sim_streams_fini(struct sim_streams *s)
 {
-	for (uint32_t cpu = 0; s->ops && cpu < s->cpus; cpu++)
-		free(s->ops[cpu]);
+	sim_array_free(s->block, s->block_bytes);
 	free(s->ops);
 	free(s->nr);
 	*s = (struct sim_streams){ 0 };

@@ -5,42 +5,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Objects that are freed but never allocated in the recording exist before it. */
-static int warm(struct simulated *m, struct tape_err *reterr)
+/* A CPU's frees of objects from before the recording, in the order of its stream. */
+static void warm_cpu(struct simulated *m, uint32_t cpu)
 {
-	const struct sim_streams *s = &m->streams;
-	uint8_t *allocated = calloc(s->objects + 1, 1);
+	const struct simulated_cpu *v = &m->vcpus[cpu];
 
-	if (!allocated)
-		return tape_err_set(reterr, -ENOMEM, "warm: out of memory");
-	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
-		for (uint64_t i = 0; i < s->nr[cpu]; i++)
-			if (tape_op_allocates(s->ops[cpu][i].op))
-				allocated[s->ops[cpu][i].object] = 1;
-	for (uint32_t cpu = 0; cpu < m->cpus; cpu++) {
-		const struct sim_op *ops = s->ops[cpu % s->cpus];
+	for (uint64_t i = 0; i < v->nr; i++) {
+		const struct sim_op *op = &v->ops[i];
+		struct simulated_object *at;
 
-		for (uint64_t i = 0; i < s->nr[cpu % s->cpus]; i++) {
-			void **at = &m->objects[cpu / s->cpus * s->objects + ops[i].object];
-
-			if (!tape_op_frees(ops[i].op) || ops[i].object == TAPE_NO_OBJECT ||
-			    allocated[ops[i].object] || *at)
-				continue;
-			*at = m->o.v->alloc(m->o.cache_of[ops[i].cache], cpu, ALLOC_NODE_ANY,
-					    ALLOC_GFP_MAY_BLOCK);
-			m->o.warmed += *at != NULL;
-		}
+		if (!(op->flags & SIM_OP_ORPHAN))
+			continue;
+		at = &v->objects[op->object];
+		at->obj = m->o.v->alloc(m->o.cache_of[op->cache], cpu, ALLOC_NODE_ANY,
+					ALLOC_GFP_MAY_BLOCK);
+		m->o.warmed += at->obj != NULL;
 	}
-	free(allocated);
-	return 0;
 }
 
-/* What creation and warming counted is no part of the result. */
-static int begin_counting(struct simulated *m, struct tape_err *reterr)
+void simulated_warm(struct simulated *m)
+{
+	if (m->o.plan->cfg->warm == REPLAY_WARM_NONE || !m->streams.orphans)
+		return;
+	for (uint32_t cpu = 0; cpu < m->cpus; cpu++)
+		warm_cpu(m, cpu);
+}
+
+int simulated_begin_counting(struct simulated *m, struct tape_err *reterr)
 {
 	for (size_t i = 0; m->o.warmed && i < m->o.nr_caches; i++) {
 		struct ordered_cache *run = m->o.caches[i];
 
+		if (run->plan->from_seq)
+			continue; /* its window begins later */
 		if (replay_snapshot_take(&run->begin, run->cache, m->o.v, m->cpus) < 0)
 			return tape_err_set(reterr, -ENOMEM, "counters: out of memory");
 		run->begun = true;
@@ -48,16 +45,62 @@ static int begin_counting(struct simulated *m, struct tape_err *reterr)
 	return 0;
 }
 
-static int create_caches(struct simulated *m)
+void simulated_rewind(struct simulated *m)
+{
+	const uint64_t nr = (uint64_t)(m->cpus / m->streams.cpus) * m->streams.objects;
+	const uint64_t sheaves = (uint64_t)(m->cpus / m->streams.cpus) * m->streams.sheaves;
+
+	for (uint64_t i = 0; i < nr; i++) {
+		void *obj = m->objects[i].obj;
+
+		if (obj && obj != OBJECT_FAILED && obj != OBJECT_GONE)
+			m->left[i] = obj;
+		m->objects[i] = (struct simulated_object){ 0 };
+	}
+	for (uint64_t i = 0; i < sheaves; i++)
+		m->sheaves[i].turn = 0;
+	for (uint32_t cpu = 0; cpu < m->cpus; cpu++)
+		m->vcpus[cpu].next = 0;
+	if (m->serial)
+		simulated_first_turn(m);
+}
+
+static int create_cache(struct simulated *m, uint16_t id)
 {
 	struct ordered_cache *run;
+	struct alloc_geometry geo;
+	int rc;
+
+	if (m->o.cache_of[id])
+		return 0;
+	rc = ordered_cache_get(&m->o, id, &run);
+	if (rc < 0 || !run)
+		return rc;
+	alloc_cache_geometry(run->cache, &geo);
+	m->own_line[id] = geo.size >= 1u << SIM_LINE_SHIFT;
+	return 0;
+}
+
+static int create_caches(struct simulated *m)
+{
 	int rc = 0;
 
-	for (uint32_t cpu = 0; cpu < m->streams.cpus && rc >= 0; cpu++)
+	for (uint32_t cpu = 0; cpu < m->streams.cpus && rc >= 0; cpu++) {
+		const struct sim_op *ops = m->streams.ops[cpu];
+		uint32_t last = UINT32_MAX;
+
 		for (uint64_t i = 0; i < m->streams.nr[cpu] && rc >= 0; i++)
-			if (!m->o.cache_of[m->streams.ops[cpu][i].cache])
-				rc = ordered_cache_get(&m->o, m->streams.ops[cpu][i].cache, &run);
+			if (ops[i].cache != last)
+				rc = create_cache(m, (uint16_t)(last = ops[i].cache));
+	}
 	return rc;
+}
+
+void simulated_first_turn(struct simulated *m)
+{
+	m->turn_seq = 0;
+	while (m->turn_seq < m->turns && m->cpu_of_seq[m->turn_seq] == UINT16_MAX)
+		m->turn_seq++;
 }
 
 static int init_turns(struct simulated *m)
@@ -68,33 +111,52 @@ static int init_turns(struct simulated *m)
 		if (s->nr[cpu] && s->ops[cpu][s->nr[cpu] - 1].seq >= m->turns)
 			m->turns = s->ops[cpu][s->nr[cpu] - 1].seq + 1;
 	m->cpu_of_seq = malloc((m->turns + 1) * sizeof(*m->cpu_of_seq));
-	m->waits_turn = calloc(m->cpus, sizeof(*m->waits_turn));
-	if (!m->cpu_of_seq || !m->waits_turn)
+	if (!m->cpu_of_seq)
 		return -ENOMEM;
 	memset(m->cpu_of_seq, 0xff, (m->turns + 1) * sizeof(*m->cpu_of_seq));
 	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
-		for (uint64_t i = 0; i < s->nr[cpu]; i += s->ops[cpu][i].rows)
+		for (uint64_t i = 0; i < s->nr[cpu]; i += sim_op_rows(&s->ops[cpu][i]))
 			m->cpu_of_seq[s->ops[cpu][i].seq] = (uint16_t)cpu;
-	while (m->turn_seq < m->turns && m->cpu_of_seq[m->turn_seq] == UINT16_MAX)
-		m->turn_seq++;
+	simulated_first_turn(m);
 	return 0;
+}
+
+static int init_vcpu(struct simulated *m, uint32_t cpu)
+{
+	const struct sim_streams *s = &m->streams;
+	const uint64_t copy = cpu / s->cpus;
+	struct simulated_cpu *v = &m->vcpus[cpu];
+
+	*v = (struct simulated_cpu){
+		.ops = s->ops[cpu % s->cpus],
+		.nr = s->nr[cpu % s->cpus],
+		.objects = m->objects + copy * s->objects,
+		.left = m->left ? m->left + copy * s->objects : NULL,
+		.sheaves = m->sheaves + copy * s->sheaves,
+		.bulk = malloc(SIMULATED_BULK_MAX * sizeof(void *)),
+		.next_tick_ps = m->o.plan->script || !m->o.v->tick ? SIM_NEVER : 0,
+		/* Any odd number will do; CPUs and seeds must differ. */
+		.random = (m->o.plan->cfg->seed * 0x9E3779B97F4A7C15u + cpu) * 2 + 1,
+	};
+	return v->bulk ? 0 : -ENOMEM;
 }
 
 static int init_arrays(struct simulated *m)
 {
-	uint32_t scale = m->cpus / m->streams.cpus;
+	const uint64_t copies = m->cpus / m->streams.cpus;
 
-	m->objects = calloc(scale * m->streams.objects + 1, sizeof(*m->objects));
-	m->sheaves = calloc((uint64_t)scale * m->streams.sheaves + 1, sizeof(*m->sheaves));
-	m->waits_sheaf = calloc(m->cpus, sizeof(*m->waits_sheaf));
-	m->waits_for = calloc(m->cpus, sizeof(*m->waits_for));
-	m->rcu = calloc(m->cpus, sizeof(*m->rcu));
-	m->bulk = calloc(m->cpus, sizeof(*m->bulk));
-	m->next_tick_ps = calloc(m->cpus, sizeof(*m->next_tick_ps));
-	if (!m->objects || !m->sheaves || !m->waits_sheaf || !m->waits_for || !m->rcu || !m->bulk || !m->next_tick_ps)
+	m->objects_bytes = copies * (m->streams.objects + 1ull) * sizeof(*m->objects);
+	m->objects = sim_array_create(m->objects_bytes);
+	m->sheaves = calloc(copies * m->streams.sheaves + 1, sizeof(*m->sheaves));
+	m->vcpus = aligned_alloc(64, m->cpus * sizeof(*m->vcpus));
+	if (m->vcpus)
+		memset(m->vcpus, 0, m->cpus * sizeof(*m->vcpus));
+	if (m->o.laps > 1)
+		m->left = calloc(copies * m->streams.objects + 1, sizeof(*m->left));
+	if (!m->objects || !m->sheaves || !m->vcpus || (m->o.laps > 1 && !m->left))
 		return -ENOMEM;
 	for (uint32_t cpu = 0; cpu < m->cpus; cpu++)
-		if (!(m->bulk[cpu] = malloc(SIMULATED_BULK_MAX * sizeof(void *))))
+		if (init_vcpu(m, cpu) < 0)
 			return -ENOMEM;
 	return m->serial ? init_turns(m) : 0;
 }
@@ -102,19 +164,23 @@ static int init_arrays(struct simulated *m)
 /* What this engine cannot do is refused, not ignored. */
 static int check(const struct replay_config *cfg, const struct sim_streams *s, struct tape_err *reterr)
 {
-	if (cfg->count_from || cfg->count_to || cfg->laps > 1 || cfg->jitter_ns || cfg->follow ||
-	    cfg->paths || cfg->warm == REPLAY_WARM_ADDRESS || cfg->warm == REPLAY_WARM_SNAPSHOT)
-		return tape_err_set(reterr, -TAPE_E_USAGE, "--mode simulated: counting windows, laps, "
-				    "jitter, paths and recorded placement belong to --mode ordered");
+	const char *other = cfg->follow || cfg->agreement ? "--follow" :
+			    cfg->paths ? "--paths" :
+			    cfg->warm == REPLAY_WARM_ADDRESS ? "--warm address" :
+			    cfg->infer != REPLAY_INFER_LATE ? "--infer early or none" : NULL;
+
+	if (other)
+		return tape_err_set(reterr, -TAPE_E_USAGE, "--mode simulated: %s belongs to "
+				    "--mode ordered", other);
 	if (cfg->scale > 1 && cfg->pace == REPLAY_PACE_SERIAL)
 		return tape_err_set(reterr, -TAPE_E_USAGE, "--pace serial has one order, --scale "
 				    "more than one recording");
-	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
-		for (uint64_t i = 0; i < s->nr[cpu]; i++)
-			if (s->ops[cpu][i].rows > SIMULATED_BULK_MAX)
-				return tape_err_set(reterr, -TAPE_E_LIMIT, "event seq %u: a bulk call "
-						    "of %u objects, at most %u", s->ops[cpu][i].seq,
-						    s->ops[cpu][i].rows, SIMULATED_BULK_MAX);
+	if (cfg->jitter_ns && cfg->pace == REPLAY_PACE_SERIAL)
+		return tape_err_set(reterr, -TAPE_E_USAGE, "--pace serial keeps the recorded order, "
+				    "which --jitter would not change");
+	if (s->longest > SIMULATED_BULK_MAX)
+		return tape_err_set(reterr, -TAPE_E_LIMIT, "a bulk call of %u objects, at most %u",
+				    s->longest, SIMULATED_BULK_MAX);
 	return 0;
 }
 
@@ -127,14 +193,16 @@ static int init_machine(struct simulated *m, struct replay_plan *p, struct tape_
 	if (!m->sim || sim_hooks_attach(m->sim, &m->costs, m->cpus, p->cpu_node, p->nodes) < 0)
 		return tape_err_set(reterr, -ENOMEM, "%u virtual CPUs: out of memory", m->cpus);
 	m->attached = true;
+	m->accesses = sim_hooks_accesses();
 	rc = ordered_init(&m->o, p, reterr);
+	if (rc >= 0 && !(m->own_line = calloc(UINT16_MAX + 1u, 1)))
+		rc = tape_err_set(reterr, -ENOMEM, "caches: out of memory");
 	if (rc >= 0)
 		rc = create_caches(m);
 	if (rc >= 0 && init_arrays(m) < 0)
 		rc = tape_err_set(reterr, -ENOMEM, "objects: out of memory");
-	if (rc >= 0 && p->cfg->warm != REPLAY_WARM_NONE)
-		rc = warm(m, reterr);
-	return rc < 0 ? rc : begin_counting(m, reterr);
+	m->run_ahead = !m->serial && !m->streams.freed_twice && !m->o.observer.transition;
+	return rc < 0 ? rc : 0;
 }
 
 int simulated_init(struct simulated *m, struct replay_plan *p, struct tape_err *reterr)
@@ -144,7 +212,7 @@ int simulated_init(struct simulated *m, struct replay_plan *p, struct tape_err *
 	int rc = 0;
 
 	*m = (struct simulated){ .pace = cfg->pace, .serial = cfg->pace == REPLAY_PACE_SERIAL,
-				 .cpus = p->cpus };
+				 .cpus = p->cpus, .jitter_ps = cfg->jitter_ns * SIM_PS_PER_NS };
 	if (cfg->costs)
 		rc = replay_costs_read(cfg->costs, &m->costs, reterr);
 	else
@@ -193,7 +261,7 @@ static struct replay_lock lock_of(const struct simulated *m, const struct sim_lo
 
 static int result_locks(const struct simulated *m, struct replay_sim *s)
 {
-	double cpu_time_ps = (double)sim_end_ps(m->sim) * m->cpus;
+	double cpu_time_ps = (double)(sim_end_ps(m->sim) - m->counted_from_ps) * m->cpus;
 	size_t nr = 0;
 
 	for (const struct sim_lock_record *r = sim_hooks_locks(); r; r = r->next)
@@ -216,10 +284,10 @@ int simulated_result(struct simulated *m, struct replay_result *r, struct tape_e
 
 	if (!s || result_locks(m, s) < 0 || !(s->costs = replay_costs_json(&m->costs)))
 		return tape_err_set(reterr, -ENOMEM, "result: out of memory");
-	s->virtual_ns = sim_end_ps(m->sim) / SIM_PS_PER_NS;
+	s->virtual_ns = (sim_end_ps(m->sim) - m->counted_from_ps) / SIM_PS_PER_NS;
 	s->dependency_wait_ns = m->dependency_ps / SIM_PS_PER_NS;
 	s->think_ns = m->think_ps / SIM_PS_PER_NS;
-	s->ops_per_s = s->virtual_ns ? (double)r->ops * 1e9 / (double)s->virtual_ns : 0;
+	s->ops_per_s = s->virtual_ns ? (double)(r->ops - m->counted_ops) * 1e9 / (double)s->virtual_ns : 0;
 	s->pace = m->pace;
 	s->scale = scale;
 	r->left_out = m->streams.left_out * scale;
@@ -230,23 +298,18 @@ void simulated_fini(struct simulated *m)
 {
 	if (m->attached)
 		ordered_fini(&m->o);
-	for (uint32_t cpu = 0; cpu < m->cpus; cpu++) {
-		if (m->rcu)
-			free(m->rcu[cpu].entries);
-		if (m->bulk)
-			free(m->bulk[cpu]);
+	for (uint32_t cpu = 0; m->vcpus && cpu < m->cpus; cpu++) {
+		free(m->vcpus[cpu].rcu.entries);
+		free(m->vcpus[cpu].bulk);
 	}
 	if (m->attached)
 		sim_hooks_detach();
 	sim_destroy(m->sim);
 	sim_streams_fini(&m->streams);
-	free(m->objects);
+	sim_array_free(m->objects, m->objects_bytes);
+	free(m->left);
 	free(m->sheaves);
-	free(m->waits_sheaf);
-	free(m->waits_for);
-	free(m->rcu);
-	free(m->bulk);
-	free(m->next_tick_ps);
+	free(m->vcpus);
+	free(m->own_line);
 	free(m->cpu_of_seq);
-	free(m->waits_turn);
 }

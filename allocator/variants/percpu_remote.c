@@ -78,10 +78,12 @@ static void flush_outgoing(struct percpu_cache *p, uint32_t cpu)
 void percpu_remote_free_slow(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
 			     void *tail, uint32_t cnt)
 {
-	/* Relaxed: a hint; a stale home costs a detour and nothing else. */
-	uint32_t home = __atomic_load_n(&s->origin_cpu, __ATOMIC_RELAXED);
 	struct percpu_queue *q = &p->queues[cpu];
+	uint32_t home;
 
+	alloc_word_read(cpu, s); /* simulated: the slab's structure comes here, in its turn */
+	/* Relaxed: a hint; a stale home costs a detour and nothing else. */
+	home = __atomic_load_n(&s->origin_cpu, __ATOMIC_RELAXED);
 	if (home == cpu) {
 		percpu_free_slow(p, cpu, s, head, tail, cnt);
 		return;
