@@ -229,6 +229,16 @@ void fiber_destroy(struct fiber *f)
 	free(f);
 }
 
+void fiber_prefetch(const struct fiber *f)
+{
+	const char *sp = f->sp;
+
+	__builtin_prefetch(sp);
+	__builtin_prefetch(sp + 64);
+	__builtin_prefetch(sp + 128);
+	__builtin_prefetch(sp + 192);
+}
+
 void fiber_switch(struct fiber *from, struct fiber *to)
 {
 	assert(from != to);

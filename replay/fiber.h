@@ -27,6 +27,9 @@ struct fiber *fiber_create(size_t stack_bytes, void (*fn)(void *arg), void *arg)
 /* Not while it runs.  NULL is accepted. */
 void fiber_destroy(struct fiber *f);
 
+/* @f will be switched to soon: what it needs of its stack first comes nearer. */
+void fiber_prefetch(const struct fiber *f);
+
 /* Stop @from, which is the running fiber, and continue @to. */
 void fiber_switch(struct fiber *from, struct fiber *to);
 

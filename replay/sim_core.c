@@ -119,6 +119,8 @@ static void switch_to_best(struct sim *s, struct fiber *from)
 	s->vcpus[cpu].state = VCPU_RUNNING;
 	s->running = cpu;
 	set_key(s, cpu, SIM_NEVER);
+	if (s->keys[1] != SIM_NEVER)
+		fiber_prefetch(s->vcpus[s->keys[1] & ((1u << SIM_KEY_CPU_BITS) - 1)].fiber);
 	if (s->vcpus[cpu].fiber != from)
 		fiber_switch(from, s->vcpus[cpu].fiber);
 }
