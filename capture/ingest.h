@@ -27,6 +27,8 @@
 #ifndef SLABTAPE_CAPTURE_INGEST_H
 #define SLABTAPE_CAPTURE_INGEST_H
 
+#include <stddef.h>
+
 #include "capture/import_internal.h"
 #include "traces/event.h"
 

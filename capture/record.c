@@ -2,21 +2,18 @@
 #include "capture/record.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "capture/host.h"
 #include "capture/record_backend.h"
 #include "capture/record_check.h"
+#include "capture/record_tape.h"
 #include "store/tape.h"
 
 #define FLUSH_NS 1000000000u
@@ -44,14 +41,6 @@ struct session {
 	int rc; /* first failure while the program ran */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- before the program ---- */
 
 static int block_signals(struct session *s)
@@ -71,30 +60,9 @@ static int block_signals(struct session *s)
 			      : 0;
 }
 
-static char *command_line(const char *const *argv)
-{
-	size_t bytes = 1;
-	char *text, *at;
-
-	for (const char *const *a = argv; *a; a++)
-		bytes += strlen(*a) + 1;
-	text = at = malloc(bytes);
-	for (const char *const *a = argv; text && *a; a++) {
-		size_t n = strlen(*a);
-
-		if (a != argv)
-			*at++ = ' ';
-		memcpy(at, *a, n);
-		at += n;
-	}
-	if (text)
-		*at = '\0';
-	return text;
-}
-
 static int open_tape(struct session *s)
 {
-	TAPE_CLEANUP(tape_freep) char *command = command_line(s->o->argv);
+	TAPE_CLEANUP(tape_freep) char *command = record_command_line(s->o->argv);
 	int rc = tape_create(s->o->output, s->o->overwrite, &s->t, s->reterr);
 	const struct {
 		const char *key, *value;
@@ -128,7 +96,8 @@ static int prepare(struct session *s)
 		rc = block_signals(s);
 	if (rc < 0)
 		return rc;
-	rc = record_spawn(s->program, s->o->argv, &s->env, &s->old_mask, &s->pid, s->reterr);
+	rc = record_spawn(s->program, s->o->argv, &s->env, &s->old_mask, NULL, NULL, &s->pid,
+			  s->reterr);
 	if (rc < 0)
 		s->sum->exit_status = 126;
 	return rc;
@@ -171,41 +140,12 @@ static void stop_recording(struct session *s, const char *why)
 		return;
 	s->recording = false;
 	s->sum->stopped = why;
-	s->sum->elapsed_ns = now_ns() - s->started_ns;
+	s->sum->elapsed_ns = record_now_ns() - s->started_ns;
 	rc = s->o->backend->poll(s->backend, s->heap, true, &s->seen, &err);
 	if (rc < 0) {
 		if (!s->rc && s->reterr)
 			*s->reterr = err;
 		fail(s, rc);
-	}
-}
-
-/* SQLite's files beside a tape that is being written; "" is the tape. */
-static const char *const tape_files[] = {"", "-wal", "-shm", "-journal"};
-#define TAPE_FILES (sizeof(tape_files) / sizeof(tape_files[0]))
-
-static uint64_t tape_bytes(const char *tape)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < TAPE_FILES; i++) {
-		char path[PATH_MAX];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s%s", tape, tape_files[i]);
-		if (!stat(path, &st))
-			bytes += (uint64_t)st.st_size;
-	}
-	return bytes;
-}
-
-static void remove_tape(const char *tape)
-{
-	for (size_t i = 0; i < TAPE_FILES; i++) {
-		char path[PATH_MAX];
-
-		snprintf(path, sizeof(path), "%s%s", tape, tape_files[i]);
-		unlink(path);
 	}
 }
 
@@ -215,7 +155,7 @@ static void check_limits(struct session *s, uint64_t now)
 		stop_recording(s, "duration reached");
 	} else if (s->o->max_bytes && now >= s->next_size_ns) {
 		s->next_size_ns = now + SIZE_CHECK_NS;
-		if (tape_bytes(s->o->output) >= s->o->max_bytes)
+		if (record_tape_bytes(s->o->output) >= s->o->max_bytes)
 			stop_recording(s, "tape size reached");
 	}
 	if (s->recording && now >= s->next_flush_ns) {
@@ -248,14 +188,14 @@ static void run(struct session *s)
 	int timeout_ms;
 
 	s->recording = true;
-	s->started_ns = now_ns();
+	s->started_ns = record_now_ns();
 	s->next_flush_ns = s->started_ns + FLUSH_NS;
 	for (;;) {
 		take_signals(s);
 		if (s->ended || s->signals_seen > 1)
 			break;
 		poll_backend(s, &timeout_ms);
-		check_limits(s, now_ns());
+		check_limits(s, record_now_ns());
 		poll(&fd, 1, timeout_ms);
 	}
 	stop_recording(s, s->ended ? NULL : "interrupted");
@@ -326,17 +266,17 @@ int record_run(const struct record_options *options, struct record_summary *ret_
 	rc = prepare(&s);
 	if (rc >= 0) {
 		run(&s);
-		ended_ns = now_ns();
+		ended_ns = record_now_ns();
 		rc = finish_tape(&s);
-		ret_summary->finish_ns = now_ns() - ended_ns;
+		ret_summary->finish_ns = record_now_ns() - ended_ns;
 		ret_summary->overhead_ns = options->backend->overhead_ns(s.backend);
 		ret_summary->exit_status = rc < 0 ? 125 : program_exit(&s);
 	}
 	made = s.t != NULL;
 	clean_up(&s);
 	if (rc < 0 && made)
-		remove_tape(options->output);
+		record_tape_remove(options->output);
 	if (rc >= 0)
-		ret_summary->tape_bytes = tape_bytes(options->output);
+		ret_summary->tape_bytes = record_tape_bytes(options->output);
 	return rc;
 }

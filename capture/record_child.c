@@ -122,29 +122,73 @@ static void exec_program(const char *path, const char *const *argv, const struct
 	_exit(126);
 }
 
-int record_spawn(const char *path, const char *const *argv, const struct record_env *env,
-		 const sigset_t *mask, pid_t *ret_pid, struct tape_err *reterr)
+/* Wait until the parent opens the gate; without it the child ends. */
+static void wait_at_gate(int gate_fd)
 {
-	int fds[2], error = 0;
+	char opened = 'n';
+
+	while (read(gate_fd, &opened, 1) < 0)
+		if (errno != EINTR)
+			_exit(125);
+	if (opened != 'g')
+		_exit(125);
+}
+
+/* Let the child go, or not; then learn how its exec went. */
+static int open_gate(pid_t pid, int gate_fd, record_gate gate, void *ctx, struct tape_err *reterr)
+{
+	int rc = gate ? gate(pid, ctx, reterr) : 0;
+
+	if (write(gate_fd, rc < 0 ? "n" : "g", 1) < 0 && rc >= 0)
+		rc = tape_err_set(reterr, -errno, "pipe: %s", strerror(errno));
+	return rc;
+}
+
+static int exec_error(int report_fd)
+{
+	int error = 0;
 	ssize_t n;
+
+	do {
+		n = read(report_fd, &error, sizeof(error));
+	} while (n < 0 && errno == EINTR);
+	return error;
+}
+
+int record_spawn(const char *path, const char *const *argv, const struct record_env *env,
+		 const sigset_t *mask, record_gate gate, void *gate_ctx, pid_t *ret_pid,
+		 struct tape_err *reterr)
+{
+	int report[2], go[2], error, rc;
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC))
+	if (pipe2(report, O_CLOEXEC))
 		return tape_err_set(reterr, -errno, "pipe: %s", strerror(errno));
+	if (pipe2(go, O_CLOEXEC)) {
+		error = errno;
+		close(report[0]);
+		close(report[1]);
+		return tape_err_set(reterr, -error, "pipe: %s", strerror(error));
+	}
 	pid = fork();
-	if (!pid)
-		exec_program(path, argv, env, mask, fds[1]);
+	if (!pid) {
+		close(go[1]);
+		wait_at_gate(go[0]);
+		exec_program(path, argv, env, mask, report[1]);
+	}
 	error = pid < 0 ? errno : 0;
-	close(fds[1]);
-	do {
-		n = pid < 0 ? 0 : read(fds[0], &error, sizeof(error));
-	} while (n < 0 && errno == EINTR);
-	close(fds[0]);
-	if (!error) {
+	close(report[1]);
+	rc = error ? 0 : open_gate(pid, go[1], gate, gate_ctx, reterr);
+	close(go[0]); /* open until here: a child that was killed raises no SIGPIPE */
+	close(go[1]);
+	if (!error && rc >= 0)
+		error = exec_error(report[0]);
+	close(report[0]);
+	if (!error && rc >= 0) {
 		*ret_pid = pid;
 		return 0;
 	}
 	if (pid > 0)
 		waitpid(pid, NULL, 0);
-	return tape_err_set(reterr, -error, "%s: %s", path, strerror(error));
+	return rc < 0 ? rc : tape_err_set(reterr, -error, "%s: %s", path, strerror(error));
 }

@@ -27,10 +27,17 @@ int record_env_preload(struct record_env *env, const char *libraries,
 void record_env_fini(struct record_env *env);
 
 /*
+ * Called with the new process's id before it starts @path; negative: it never does, and
+ * record_spawn() returns that.
+ */
+typedef int (*record_gate)(pid_t pid, void *ctx, struct tape_err *reterr);
+
+/*
  * Start @path with @argv, @env and signal mask @mask.  -errno of a failed exec (-ENOENT,
- * -EACCES, ...).  The caller waits for *ret_pid.
+ * -EACCES, ...).  The caller waits for *ret_pid.  @gate may be NULL.
  */
 int record_spawn(const char *path, const char *const *argv, const struct record_env *env,
-		 const sigset_t *mask, pid_t *ret_pid, struct tape_err *reterr) TAPE_MUST_CHECK;
+		 const sigset_t *mask, record_gate gate, void *gate_ctx, pid_t *ret_pid,
+		 struct tape_err *reterr) TAPE_MUST_CHECK;
 
 #endif

@@ -52,6 +52,13 @@ void td_stream_fini(struct td_stream *s)
 	s->chunk = NULL;
 }
 
+void td_stream_feed(struct td_stream *s, const uint8_t *pages, size_t bytes)
+{
+	s->page_offset += (uint64_t)(s->pages_end - s->fed);
+	s->page = s->fed = pages;
+	s->pages_end = pages + bytes;
+}
+
 static int load_compressed(struct td_stream *s, struct tape_err *reterr)
 {
 	uint64_t len, out_len;
@@ -120,7 +127,7 @@ static int open_page(struct td_stream *s, struct tape_err *reterr)
 	size_t page_bytes = left < s->td->page_bytes ? left : s->td->page_bytes;
 	uint64_t commit = 0;
 
-	if (!s->td->cpu_compressed)
+	if (s->td->map && !s->td->cpu_compressed)
 		s->page_offset = (uint64_t)(s->page - s->td->map);
 	if (page_bytes < header)
 		return corrupt(s, "a page without header", reterr);

@@ -21,6 +21,7 @@ struct td_stream {
 	size_t chunk_capacity;
 	const uint8_t *page, *pages_end; /* next page in memory */
 	uint64_t page_offset;	 /* for messages: offset in the file of the chunk in memory */
+	const uint8_t *fed;	 /* start of what td_stream_feed() gave last */
 	const uint8_t *event_at, *event_end; /* inside the current page */
 	uint64_t raw_ts;
 	/* The current event. */
@@ -39,6 +40,12 @@ void td_stream_fini(struct td_stream *s);
 
 /* Step to the next event.  1, 0 at the end, or an error with file and offset. */
 int td_stream_next(struct td_stream *s, struct tape_err *reterr) TAPE_MUST_CHECK;
+
+/*
+ * Live data: more pages of a stream whose td has no map, after td_stream_next() returned 0.
+ * @pages are borrowed until it returns 0 again.
+ */
+void td_stream_feed(struct td_stream *s, const uint8_t *pages, size_t bytes);
 
 /* Order of two current events: time, then CPU. */
 static inline bool td_stream_before(const struct td_stream *a, const struct td_stream *b)
