@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "capture/import.h"
+#include "cli/replay_curve.h"
 #include "cli/replay_opts.h"
 #include "cli/replay_print.h"
 #include "cli/replay_store.h"
@@ -88,27 +89,90 @@ static int run_all(const char *path, struct tape *t, struct replay_config *cfg, 
 	return rc;
 }
 
+/* Results of one machine, @nr of them, freed. */
+static void destroy_all(struct replay_result **results, uint32_t nr)
+{
+	for (uint32_t i = 0; results && i < nr; i++)
+		replay_result_destroy(results[i]);
+	free(results);
+}
+
+static int replay_once(const char *path, struct tape *t, struct replay_config *cfg,
+		       const char *args, struct tape_err *err)
+{
+	const uint32_t nr = cli_replay_repeat();
+	struct replay_result **results = calloc(nr, sizeof(struct replay_result *));
+	FILE *paths = NULL;
+	int rc = results ? open_paths(&paths, err) : -ENOMEM;
+
+	cfg->paths = paths;
+	if (rc >= 0)
+		rc = run_all(path, t, cfg, nr, args, results, err);
+	if (paths && paths != stdout && fclose(paths) && rc >= 0)
+		rc = tape_err_set(err, -TAPE_E_IO, "--paths %s: %s", opt.paths, strerror(errno));
+	if (rc >= 0)
+		print_results(results, nr, t);
+	destroy_all(results, nr);
+	return rc;
+}
+
+/* A curve while it is made: its points and one of its results, whose costs are printed. */
+struct curve {
+	struct cli_curve_point *points;
+	uint32_t nr;
+	struct replay_result *sample;
+};
+
+/* One more machine, of @cfg->scale copies; every one begins with the same seed. */
+static int curve_add(struct curve *c, const char *path, struct tape *t, struct replay_config cfg,
+		     const char *args, struct tape_err *err)
+{
+	const uint32_t nr = cli_replay_repeat();
+	struct replay_result **results = calloc(nr, sizeof(struct replay_result *));
+	int rc = results ? run_all(path, t, &cfg, nr, args, results, err) : -ENOMEM;
+
+	if (rc >= 0) {
+		c->points[c->nr++] = cli_curve_point_of(results, nr);
+		replay_result_destroy(c->sample);
+		c->sample = results[0];
+		results[0] = NULL;
+	}
+	destroy_all(results, nr);
+	return rc;
+}
+
+static int replay_curve(const char *path, struct tape *t, struct replay_config *cfg,
+			const char *args, struct tape_err *err)
+{
+	const uint32_t *cpus, nr = cli_replay_curve(&cpus);
+	struct curve c = { .points = calloc(nr, sizeof(*c.points)) };
+	int rc = c.points ? 0 : -ENOMEM;
+
+	/* A number that makes no sense is refused before the first replay. */
+	for (uint32_t i = 0; i < nr && rc >= 0; i++)
+		rc = cli_curve_scale(t, cpus[i], &cfg->scale, err);
+	for (uint32_t i = 0; i < nr && rc >= 0; i++) {
+		rc = cli_curve_scale(t, cpus[i], &cfg->scale, err);
+		if (rc >= 0)
+			rc = curve_add(&c, path, t, *cfg, args, err);
+	}
+	if (rc >= 0)
+		rc = cli_curve_print(c.points, nr, c.sample, opt.json ? OUTPUT_JSON :
+						   opt.csv ? OUTPUT_CSV : OUTPUT_TABLE);
+	replay_result_destroy(c.sample);
+	free(c.points);
+	return rc;
+}
+
 static int replay_source(const char *path, struct replay_config *cfg, const char *args)
 {
 	TAPE_CLEANUP(tape_closep_tape) struct tape *t = NULL;
 	struct tape_err err = { 0 };
-	const uint32_t nr = cli_replay_repeat();
-	struct replay_result **results = calloc(nr, sizeof(struct replay_result *));
-	FILE *paths = NULL;
-	int rc = results ? capture_open_source(path, NULL, &t, NULL, &err) : -ENOMEM;
+	const uint32_t *cpus;
+	int rc = capture_open_source(path, NULL, &t, NULL, &err);
 
 	if (rc >= 0)
-		rc = open_paths(&paths, &err);
-	cfg->paths = paths;
-	if (rc >= 0)
-		rc = run_all(path, t, cfg, nr, args, results, &err);
-	if (paths && paths != stdout && fclose(paths) && rc >= 0)
-		rc = tape_err_set(&err, -TAPE_E_IO, "--paths %s: %s", opt.paths, strerror(errno));
-	if (rc >= 0)
-		print_results(results, nr, t);
-	for (uint32_t i = 0; results && i < nr; i++)
-		replay_result_destroy(results[i]);
-	free(results);
+		rc = (cli_replay_curve(&cpus) ? replay_curve : replay_once)(path, t, cfg, args, &err);
 	if (rc < 0)
 		return cli_fail("replay", rc, &err);
 	return fflush(stdout) ? cli_fail("replay", -TAPE_E_IO, NULL) : 0;
@@ -120,6 +184,7 @@ static int run(int argc, const char **argv)
 	poptContext con = cli_parse(&cli_verb_replay, argc, argv, &code);
 	TAPE_CLEANUP(tape_freep) char *args = cli_join_args(argc, argv);
 	struct replay_config cfg;
+	const uint32_t *cpus;
 	const char *path;
 
 	if (!con)
@@ -131,6 +196,8 @@ static int run(int argc, const char **argv)
 		code = cli_usage("replay", "--state is shown with --json only");
 	else
 		code = cli_replay_config("replay", &cfg);
+	if (!code && (opt.state || opt.paths) && cli_replay_curve(&cpus))
+		code = cli_usage("replay", "--state and --paths show one machine, not a curve");
 	if (!code) {
 		cfg.variant = opt.variant;
 		cfg.want_state = opt.state;

@@ -8,22 +8,26 @@
 
 #include "cli/verb.h"
 
-#define SETS_MAX 256 /* --set options */
+#define SETS_MAX 256	 /* --set options */
+#define CPUS_LIST_MAX 64 /* machines of a curve */
 
 static struct {
 	const char *pace, *costs;
 	struct replay_knob *knobs;
 	const char *mode, *topology, *warm, *infer, *record, *count_from, *count_to;
 	const char **set;
-	int scale, cpus, nodes, follow, strict, laps, repeat;
+	const char *cpus;
+	uint32_t nr_cpus, cpus_list[CPUS_LIST_MAX];
+	int scale, nodes, follow, strict, laps, repeat;
 	long long seed, jitter_ns;
-} opt = { .cpus = -1, .nodes = -1, .pace = "trace", .scale = 1, .mode = "ordered", .warm = "orphans", .infer = "late", .record = "none", .seed = 1,
+} opt = { .nodes = -1, .pace = "trace", .scale = 1, .mode = "ordered", .warm = "orphans", .infer = "late", .record = "none", .seed = 1,
 	  .laps = 1, .repeat = 1 };
 
 const struct poptOption cli_replay_options[] = {
 	{ "mode", '\0', POPT_ARG_STRING, &opt.mode, 0, "engine", "ordered|parallel|simulated" },
-	{ "cpus", '\0', POPT_ARG_INT, &opt.cpus, 0, "CPUs of the machine (default: the tape's)",
-	  "N" },
+	{ "cpus", '\0', POPT_ARG_STRING, &opt.cpus, 0,
+	  "CPUs of the machine (default: the tape's); simulated: a list makes a curve, each machine "
+	  "a scaled-up copy of the recording", "N[,N...]" },
 	{ "nodes", '\0', POPT_ARG_INT, &opt.nodes, 0, "memory nodes, equal blocks of CPUs", "M" },
 	{ "topology", '\0', POPT_ARG_STRING, &opt.topology, 0, "node of each CPU", "0-7:0,8-15:1" },
 	{ "set", '\0', POPT_ARG_ARGV, &opt.set, 0, "set a knob by its sysfs name",
@@ -209,17 +213,39 @@ int cli_parse_topology(const char *text, uint16_t *ret_cpu_node, uint32_t capaci
 	return (int)cpus;
 }
 
+/* "N" or "N,N,...": each a number of CPUs. */
+static int take_cpus(const char *verb)
+{
+	const char *at = opt.cpus;
+
+	opt.nr_cpus = 0;
+	while (at && (*at || !opt.nr_cpus)) {
+		char *end;
+		unsigned long cpus = strtoul(at, &end, 10);
+
+		if (*at < '0' || *at > '9' || (*end && *end != ',') || (*end == ',' && !end[1]) ||
+		    cpus < 1 || cpus > ALLOC_CPU_MAX)
+			return cli_usage(verb, "--cpus %s: want 1..%d, or several such numbers with "
+					 "commas between", opt.cpus, ALLOC_CPU_MAX);
+		if (opt.nr_cpus == CPUS_LIST_MAX)
+			return cli_usage(verb, "--cpus: at most %d numbers", CPUS_LIST_MAX);
+		opt.cpus_list[opt.nr_cpus++] = (uint32_t)cpus;
+		at = *end ? end + 1 : end;
+	}
+	return 0;
+}
+
 static int take_machine(const char *verb, struct replay_config *cfg)
 {
 	static uint16_t cpu_node[ALLOC_CPU_MAX];
 	struct tape_err err = { 0 };
 	int cpus;
 
-	if (opt.cpus != -1 && (opt.cpus < 1 || opt.cpus > ALLOC_CPU_MAX))
-		return cli_usage(verb, "--cpus %d: want 1..%d", opt.cpus, ALLOC_CPU_MAX);
+	if ((cpus = take_cpus(verb)))
+		return cpus;
 	if (opt.nodes != -1 && (opt.nodes < 1 || opt.nodes > ALLOC_NODE_MAX))
 		return cli_usage(verb, "--nodes %d: want 1..%d", opt.nodes, ALLOC_NODE_MAX);
-	cfg->cpus = opt.cpus > 0 ? (uint32_t)opt.cpus : 0;
+	cfg->cpus = opt.nr_cpus == 1 ? opt.cpus_list[0] : 0;
 	cfg->nodes = opt.nodes > 0 ? (uint32_t)opt.nodes : 0;
 	if (!opt.topology)
 		return 0;
@@ -228,8 +254,8 @@ static int take_machine(const char *verb, struct replay_config *cfg)
 	cpus = cli_parse_topology(opt.topology, cpu_node, ALLOC_CPU_MAX, &cfg->nodes, &err);
 	if (cpus < 0)
 		return cli_fail(verb, cpus, &err);
-	if (cfg->cpus && opt.cpus != cpus)
-		return cli_usage(verb, "--topology names %d CPUs, --cpus %d", cpus, opt.cpus);
+	if (opt.cpus && (opt.nr_cpus > 1 || cfg->cpus != (uint32_t)cpus))
+		return cli_usage(verb, "--topology names %d CPUs, --cpus %s", cpus, opt.cpus);
 	cfg->cpus = (uint32_t)cpus;
 	cfg->cpu_node = cpu_node;
 	return 0;
@@ -244,6 +270,10 @@ int cli_replay_config(const char *verb, struct replay_config *ret_cfg)
 		code = take_record(verb, &cfg);
 	if (!code)
 		code = take_machine(verb, &cfg);
+	if (!code && opt.nr_cpus > 1 &&
+	    (strcmp(verb, "replay") || cfg.mode != REPLAY_SIMULATED || opt.scale != 1))
+		code = cli_usage(verb, "--cpus %s: a curve is made by `replay --mode simulated`, "
+				 "which scales by itself", opt.cpus);
 	if (!code && opt.seed < 0)
 		code = cli_usage(verb, "--seed %lld: want 0 or more", opt.seed);
 	if (!code && (opt.scale < 1 || opt.scale > ALLOC_CPU_MAX))
@@ -267,6 +297,12 @@ int cli_replay_config(const char *verb, struct replay_config *ret_cfg)
 	cfg.count_to = opt.count_to;
 	*ret_cfg = cfg;
 	return 0;
+}
+
+uint32_t cli_replay_curve(const uint32_t **ret_cpus)
+{
+	*ret_cpus = opt.cpus_list;
+	return opt.nr_cpus > 1 ? opt.nr_cpus : 0;
 }
 
 uint32_t cli_replay_repeat(void)

@@ -64,8 +64,8 @@ static int by_wait(const void *a, const void *b)
 	return (x->wait_ns < y->wait_ns) - (x->wait_ns > y->wait_ns);
 }
 
-/* The cost table: a result in virtual time means nothing without it. */
-static void print_costs(json_t *costs)
+/* A result in virtual time means nothing without it. */
+void cli_print_costs(json_t *costs)
 {
 	const char *key;
 	json_t *value;
@@ -84,7 +84,7 @@ static void print_sim(const struct replay_sim *s)
 	printf("virtual time %.3f ms, %.0f operations/s, pace %s, scale %u; waited for objects "
 	       "%.3f ms\n", (double)s->virtual_ns / 1e6, s->ops_per_s, replay_pace_name(s->pace),
 	       s->scale, (double)s->dependency_wait_ns / 1e6);
-	print_costs(s->costs);
+	cli_print_costs(s->costs);
 	qsort(s->locks, s->nr_locks, sizeof(*s->locks), by_wait);
 	printf("%-24s %4s %-10s %-14s %12s %10s %7s %12s %12s\n", "cache", "node", "lock", "path",
 	       "acquisitions", "contended", "share %", "wait_ns", "hold_ns");
@@ -141,10 +141,76 @@ struct cli_spread cli_spread_of(struct replay_result *const *results, uint32_t n
 	return s;
 }
 
+/* What a simulated run says about the whole machine. */
+enum sim_figure { SIM_VIRTUAL_NS, SIM_OPS_PER_S, SIM_DEPENDENCY_NS, SIM_LOCK_WAIT_NS, SIM_FIGURES };
+static const char *const sim_figures[SIM_FIGURES] = { "virtual_ns", "ops_per_s",
+	"dependency_wait_ns", "lock_wait_ns" };
+
+static double sim_figure_of(const struct replay_sim *s, enum sim_figure figure)
+{
+	double wait_ns = 0;
+
+	switch (figure) {
+	case SIM_VIRTUAL_NS:
+		return (double)s->virtual_ns;
+	case SIM_OPS_PER_S:
+		return s->ops_per_s;
+	case SIM_DEPENDENCY_NS:
+		return (double)s->dependency_wait_ns;
+	default:
+		for (size_t i = 0; i < s->nr_locks; i++)
+			wait_ns += (double)s->locks[i].wait_ns;
+		return wait_ns;
+	}
+}
+
+struct real_spread {
+	double min, mean, max;
+};
+static struct real_spread sim_spread_of(struct replay_result *const *results, uint32_t nr,
+					enum sim_figure figure)
+{
+	struct real_spread s = { sim_figure_of(results[0]->sim, figure), 0,
+				 sim_figure_of(results[0]->sim, figure) };
+
+	for (uint32_t i = 0; i < nr; i++) {
+		const double v = sim_figure_of(results[i]->sim, figure);
+
+		s.min = v < s.min ? v : s.min;
+		s.max = v > s.max ? v : s.max;
+		s.mean += v / nr;
+	}
+	return s;
+}
+
+static void print_sim_spread(struct replay_result *const *results, uint32_t nr)
+{
+	for (int i = 0; i < SIM_FIGURES; i++) {
+		struct real_spread s = sim_spread_of(results, nr, (enum sim_figure)i);
+
+		printf("  %-28s %12.0f %14.1f %12.0f\n", sim_figures[i], s.min, s.mean, s.max);
+	}
+}
+
+static json_t *sim_spread_json(struct replay_result *const *results, uint32_t nr)
+{
+	json_t *j = json_object();
+
+	for (int i = 0; i < SIM_FIGURES; i++) {
+		struct real_spread s = sim_spread_of(results, nr, (enum sim_figure)i);
+
+		json_object_set_new(j, sim_figures[i], json_pack("{s:f, s:f, s:f}", "min", s.min,
+								 "mean", s.mean, "max", s.max));
+	}
+	return j;
+}
+
 void cli_print_spread(struct replay_result *const *results, uint32_t nr)
 {
 	print_head(results[0], false);
 	printf("%u replays: min, mean and max\n", nr);
+	if (results[0]->sim)
+		print_sim_spread(results, nr);
 	for (size_t i = 0; i < results[0]->nr_caches; i++) {
 		const struct replay_cache *c = &results[0]->caches[i];
 
@@ -178,6 +244,8 @@ json_t *cli_spread_json(struct replay_result *const *results, uint32_t nr)
 							counters));
 	}
 	json_object_set_new(j, "runs", json_integer(nr));
+	if (results[0]->sim)
+		json_object_set_new(j, "simulated", sim_spread_json(results, nr));
 	json_object_set_new(j, "caches", caches);
 	return j;
 }

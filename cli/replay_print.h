@@ -10,6 +10,8 @@ struct tape;
 
 /* Per cache: geometry, counters that moved, what sysfs would show. */
 void cli_print_result(const struct replay_result *r, bool timing);
+/* One line: the cost table of a simulated run. */
+void cli_print_costs(struct json_t *costs);
 /* One line per cache and counter. */
 void cli_print_result_csv(const struct replay_result *r);
 

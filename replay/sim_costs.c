@@ -24,10 +24,23 @@ static const struct {
 	{ "page_batch", offsetof(struct replay_costs, page_batch), 1 },
 };
 #define NR_KEYS (sizeof(keys) / sizeof(*keys))
+_Static_assert(NR_KEYS <= REPLAY_COSTS_MAX, "REPLAY_COSTS_MAX");
 
 static uint64_t *value_at(struct replay_costs *c, size_t i)
 {
 	return (uint64_t *)(void *)((char *)c + keys[i].offset);
+}
+
+const char *replay_costs_key(size_t i)
+{
+	return i < NR_KEYS ? keys[i].key : NULL;
+}
+
+double replay_costs_value(const struct replay_costs *c, size_t i)
+{
+	struct replay_costs copy = *c;
+
+	return (double)*value_at(&copy, i) / keys[i].to_unit;
 }
 
 static int parse_line(char *line, struct replay_costs *c)

@@ -6,6 +6,8 @@
 #ifndef SLABTAPE_REPLAY_SIM_COSTS_H
 #define SLABTAPE_REPLAY_SIM_COSTS_H
 
+#include <stddef.h>
+
 #include "replay/sim_core.h"
 
 struct json_t;
@@ -22,6 +24,11 @@ struct replay_costs {
 #undef REPLAY_COST_FIELD
 	uint64_t page_batch; /* requests */
 };
+
+/* The table by position: key as in the file, value in ns (page_batch: requests).  NULL past the end. */
+#define REPLAY_COSTS_MAX 16u
+const char *replay_costs_key(size_t i);
+double replay_costs_value(const struct replay_costs *c, size_t i);
 
 /* The built-in table. */
 void replay_costs_default(struct replay_costs *ret_costs);
