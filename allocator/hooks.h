@@ -58,7 +58,11 @@ struct alloc_observer {
 	/* A refill obtained @objs usable objects. */
 	void (*refill)(void *ctx, const struct alloc_cache *c, uint32_t cpu,
 		       enum alloc_refill_source source, uint32_t objs);
-	/* Objects handed to and taken from the caller (libslab tracepoints). */
+	/*
+	 * An object goes to the caller or comes from it (free and free_rcu), one call for each
+	 * object of a bulk call too; outside all locks.  No object is out twice in the order of
+	 * calls: an allocation is told when it is done, a free before it begins.
+	 */
 	void (*alloc)(void *ctx, const struct alloc_cache *c, uint32_t cpu, void *obj);
 	void (*free)(void *ctx, const struct alloc_cache *c, uint32_t cpu, void *obj);
 	/* One acquisition (@wait_ns 0 when uncontended) or a failed try (@acquired false). */

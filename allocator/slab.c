@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "allocator/dump.h"
+#include "allocator/entry.h"
 #include "allocator/locks.h"
 #include "allocator/machine.h"
 
@@ -127,6 +128,22 @@ void alloc_note_refill(struct alloc_cache *c, uint32_t cpu, enum alloc_refill_so
 	__atomic_fetch_add(&c->refill_hist[at], 1, __ATOMIC_RELAXED);
 	if (__builtin_expect(o && o->refill, 0))
 		o->refill(o->ctx, c, cpu, source, objs);
+}
+
+void alloc_tell_allocs(const struct alloc_cache *c, uint32_t cpu, uint32_t nr, void *const *objs)
+{
+	const struct alloc_observer *o = c->machine->observer;
+
+	for (uint32_t i = 0; o && o->alloc && i < nr; i++)
+		o->alloc(o->ctx, c, cpu, objs[i]);
+}
+
+void alloc_tell_frees(const struct alloc_cache *c, uint32_t cpu, uint32_t nr, void *const *objs)
+{
+	const struct alloc_observer *o = c->machine->observer;
+
+	for (uint32_t i = 0; o && o->free && i < nr; i++)
+		o->free(o->ctx, c, cpu, objs[i]);
 }
 
 struct alloc_slab *alloc_slab_of(const struct alloc_machine *m, const void *obj, uint32_t *ret_index)

@@ -78,12 +78,12 @@ static inline struct alloc_slab *alloc_slab_from_link(struct alloc_link *l)
 struct alloc_machine {
 	char *base;			/* arena start, read-only after create */
 	struct alloc_slab **page_slab;	/* Sync: written under the page lock before the slab is seen */
+	const struct alloc_observer *observer; /* read-only after create; borrowed */
 	uint64_t node_pages;		/* pages per arena */
 	uint32_t cpus, nodes;
 	uint16_t cpu_node[ALLOC_CPU_MAX];
 	const uint8_t *node_order;	/* [nodes][nodes]: row = from, nearest first, itself first */
 	enum alloc_sync_kind sync;
-	const struct alloc_observer *observer;
 	struct alloc_machine_private *private;
 };
 

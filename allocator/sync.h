@@ -41,6 +41,7 @@
 #ifndef SLABTAPE_ALLOCATOR_SYNC_H
 #define SLABTAPE_ALLOCATOR_SYNC_H
 
+#include "allocator/entry.h"
 #include "allocator/locks.h"
 #include "allocator/slab.h"
 

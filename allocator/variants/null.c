@@ -195,6 +195,8 @@ static int null_check(const struct alloc_cache *c, char *why, size_t why_bytes)
 	return 0;
 }
 
+ALLOC_ENTRIES(null)
+
 ALLOC_VARIANT(null) = {
 	.struct_size = sizeof(struct alloc_variant),
 	.name = "null",
@@ -205,10 +207,7 @@ ALLOC_VARIANT(null) = {
 	.nr_counters = sizeof(null_counters),
 	.create = null_create,
 	.destroy = null_destroy,
-	.alloc = null_alloc,
-	.free = null_free,
-	.alloc_bulk = null_alloc_bulk,
-	.free_bulk = null_free_bulk,
+	ALLOC_ENTRY_OPS(null),
 	.flush_cpu = null_flush_cpu,
 	.shrink = null_shrink,
 	.set_knob = null_set_knob,

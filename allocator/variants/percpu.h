@@ -109,7 +109,7 @@ struct percpu_policy {
 #define percpu_alloc_slow_6_12 ALLOC_FN(percpu_alloc_slow_6_12)
 #define percpu_alloc_placed ALLOC_FN(percpu_alloc_placed)
 #define percpu_alloc_bulk ALLOC_FN(percpu_alloc_bulk)
-#define percpu_alloc_each ALLOC_FN(percpu_alloc_each)
+#define percpu_each_alloc_bulk ALLOC_FN(percpu_each_alloc_bulk)
 #define percpu_get_partial ALLOC_FN(percpu_get_partial)
 #define percpu_take_freelist ALLOC_FN(percpu_take_freelist)
 #define percpu_new_slab ALLOC_FN(percpu_new_slab)
@@ -121,7 +121,7 @@ struct percpu_policy {
 #define percpu_free_slow ALLOC_FN(percpu_free_slow)
 #define percpu_free_to_slab ALLOC_FN(percpu_free_to_slab)
 #define percpu_free_bulk ALLOC_FN(percpu_free_bulk)
-#define percpu_free_each ALLOC_FN(percpu_free_each)
+#define percpu_each_free_bulk ALLOC_FN(percpu_each_free_bulk)
 #define percpu_fetch ALLOC_FN(percpu_fetch)
 #define percpu_fetch_6_12 ALLOC_FN(percpu_fetch_6_12)
 #define percpu_push ALLOC_FN(percpu_push)
@@ -160,9 +160,9 @@ void *percpu_alloc_placed(struct alloc_cache *c, uint32_t cpu, int32_t node, uin
 uint32_t percpu_alloc_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, uint32_t nr,
 			   void **objs);
 /* Bulk as single calls, for releases without a bulk interface. */
-uint32_t percpu_alloc_each(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, uint32_t nr,
+uint32_t percpu_each_alloc_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, uint32_t nr,
 			   void **objs);
-void percpu_free_each(struct alloc_cache *c, uint32_t cpu, uint32_t nr, void **objs);
+void percpu_each_free_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t nr, void **objs);
 /* A slab from the asked or local node's list, else, when @others, from other nodes' lists;
  * @force skips the remote gate. */
 struct alloc_slab *percpu_get_partial(struct percpu_cache *p, uint32_t cpu, int32_t node,

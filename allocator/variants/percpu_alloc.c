@@ -268,20 +268,20 @@ uint32_t percpu_alloc_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, ui
 		objs[i] = p->policy->alloc_slow(p, cpu, ALLOC_NODE_ANY, gfp);
 		if (!objs[i]) {
 			if (i)
-				c->variant->free_bulk(c, cpu, i, objs);
+				percpu_free_bulk(c, cpu, i, objs);
 			return 0;
 		}
 	}
 	return nr;
 }
 
-uint32_t percpu_alloc_each(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, uint32_t nr,
+uint32_t percpu_each_alloc_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, uint32_t nr,
 			   void **objs)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		objs[i] = c->variant->alloc(c, cpu, ALLOC_NODE_ANY, gfp);
+		objs[i] = percpu_alloc(c, cpu, ALLOC_NODE_ANY, gfp);
 		if (!objs[i]) {
-			c->variant->free_bulk(c, cpu, i, objs);
+			percpu_each_free_bulk(c, cpu, i, objs);
 			return 0;
 		}
 	}

@@ -140,8 +140,8 @@ void percpu_free_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t nr, void **o
 	}
 }
 
-void percpu_free_each(struct alloc_cache *c, uint32_t cpu, uint32_t nr, void **objs)
+void percpu_each_free_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t nr, void **objs)
 {
 	for (uint32_t i = 0; i < nr; i++)
-		c->variant->free(c, cpu, objs[i]);
+		percpu_free(c, cpu, objs[i]);
 }

@@ -361,7 +361,7 @@ void *percpu_alloc_placed(struct alloc_cache *c, uint32_t cpu, int32_t node, uin
 		return mark(p, pick(p, y, &pc->freelist, want->index));
 	}
 	if (y && !can_give(p, pc, y)) /* a contradiction: the variant's own way */
-		return mark(p, c->variant->alloc(c, cpu, node, gfp));
+		return mark(p, percpu_alloc(c, cpu, node, gfp));
 	if (pc->slab && pc->slab != y && !percpu_wrong_node(pc->slab, node))
 		leave(p, cpu);
 	y = wanted_slab(p, want); /* leaving may have drained a list and given it back */

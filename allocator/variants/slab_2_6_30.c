@@ -23,6 +23,8 @@ static void slab_flush_cpu(struct alloc_cache *c, uint32_t cpu)
 	(void)cpu;
 }
 
+ALLOC_ENTRIES(slab)
+
 ALLOC_VARIANT(slab_2_6_30) = {
 	.struct_size = sizeof(struct alloc_variant),
 	.name = "slab-2.6.30",
@@ -33,10 +35,7 @@ ALLOC_VARIANT(slab_2_6_30) = {
 	.nr_knobs = SLAB_NR_KNOBS,
 	.create = slab_create,
 	.destroy = slab_destroy_cache,
-	.alloc = slab_alloc,
-	.free = slab_free,
-	.alloc_bulk = slab_alloc_bulk,
-	.free_bulk = slab_free_bulk,
+	ALLOC_ENTRY_OPS(slab),
 	.flush_cpu = slab_flush_cpu,
 	.shrink = slab_shrink,
 	.set_knob = slab_set_knob,

@@ -363,6 +363,8 @@ static int slqb_get_knob(const struct alloc_cache *c, const char *name, int64_t 
 	return 0;
 }
 
+ALLOC_ENTRIES(slqb)
+
 ALLOC_VARIANT(slqb_2_6_31) = {
 	.struct_size = sizeof(struct alloc_variant),
 	.name = "slqb-2.6.31",
@@ -375,10 +377,7 @@ ALLOC_VARIANT(slqb_2_6_31) = {
 	.nr_knobs = sizeof(slqb_knobs) / sizeof(*slqb_knobs),
 	.create = slqb_create,
 	.destroy = slqb_destroy,
-	.alloc = slqb_alloc,
-	.free = slqb_free,
-	.alloc_bulk = slqb_alloc_bulk,
-	.free_bulk = slqb_free_bulk,
+	ALLOC_ENTRY_OPS(slqb),
 	.flush_cpu = slqb_flush_cpu,
 	.shrink = slqb_shrink,
 	.set_knob = slqb_set_knob,

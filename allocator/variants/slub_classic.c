@@ -373,13 +373,12 @@ static const struct alloc_knob knobs[] = {
 };
 enum { NR_KNOBS_THRASH = sizeof(knobs) / sizeof(*knobs), OWN_KNOBS = 4 };
 
+ALLOC_ENTRIES(classic)
+
 #define CLASSIC_COMMON                         \
 	.struct_size = sizeof(struct alloc_variant), \
 	.destroy = classic_destroy,            \
-	.alloc = classic_alloc,                \
-	.free = classic_free,                  \
-	.alloc_bulk = classic_alloc_bulk,      \
-	.free_bulk = classic_free_bulk,        \
+	ALLOC_ENTRY_OPS(classic),              \
 	.flush_cpu = classic_flush_cpu,        \
 	.shrink = classic_shrink,              \
 	.set_knob = classic_set_knob,          \

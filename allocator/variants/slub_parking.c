@@ -193,6 +193,8 @@ static const struct alloc_knob slub_7_2_parking_knobs[] = {
 	  false },
 };
 
+SHEAVES_ENTRIES
+
 ALLOC_VARIANT(slub_7_2_parking) = {
 	.name = "slub-7.2-parking",
 	.era = "RFC on 7.2",

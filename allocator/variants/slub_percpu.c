@@ -83,12 +83,15 @@ static const struct alloc_knob knobs_6_1[] = {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
 
+ALLOC_ENTRIES(percpu)
+ALLOC_ENTRIES_BULK(percpu_each)
+ALLOC_ENTRY_PLACED(percpu)
+
 /* The functions every table shares. */
 #define PERCPU_OPS                             \
 	.struct_size = sizeof(struct alloc_variant), \
 	.destroy = percpu_destroy,             \
-	.alloc = percpu_alloc,                 \
-	.free = percpu_free,                   \
+	ALLOC_ENTRY_OPS_SINGLE(percpu),        \
 	.shrink = percpu_shrink,               \
 	.set_knob = percpu_set_knob,           \
 	.get_knob = percpu_get_knob,           \
@@ -98,10 +101,7 @@ static const struct alloc_knob knobs_6_1[] = {
 #define PERCPU_COMMON                          \
 	PERCPU_OPS,                            \
 	.flush_cpu = percpu_flush_cpu,         \
-	.alloc_placed = percpu_alloc_placed
-#define PERCPU_BULK                            \
-	.alloc_bulk = percpu_alloc_bulk,       \
-	.free_bulk = percpu_free_bulk
+	.alloc_placed = percpu_alloc_placed_entry
 
 /* Declares the table and defines its create(), which ties a policy to it. */
 #define PERCPU_VARIANT(id)                                                                      \
@@ -155,8 +155,7 @@ PERCPU_VARIANT(slub_3_2) = {
 	.knobs = knobs_3_2,
 	.nr_knobs = COUNT_OF(knobs_3_2),
 	.create = create_slub_3_2,
-	.alloc_bulk = percpu_alloc_each,
-	.free_bulk = percpu_free_each,
+	ALLOC_ENTRY_OPS_BULK(percpu_each),
 };
 
 static const struct percpu_policy policy_slub_5_15 = {
@@ -173,7 +172,7 @@ static const struct percpu_policy policy_slub_5_15 = {
 
 PERCPU_VARIANT(slub_5_15) = {
 	PERCPU_COMMON,
-	PERCPU_BULK,
+	ALLOC_ENTRY_OPS_BULK(percpu),
 	.name = "slub-5.15",
 	.era = "5.15",
 	.origin = "Linux v5.15 mm/slub.c",
@@ -195,7 +194,7 @@ static const struct percpu_policy policy_slub_6_1 = {
 
 PERCPU_VARIANT(slub_6_1) = {
 	PERCPU_COMMON,
-	PERCPU_BULK,
+	ALLOC_ENTRY_OPS_BULK(percpu),
 	.name = "slub-6.1",
 	.era = "5.16 .. 6.7",
 	.origin = "Linux v6.1 mm/slub.c",
@@ -222,7 +221,7 @@ static const struct percpu_policy policy_slub_6_12 = {
 
 PERCPU_VARIANT(slub_6_12) = {
 	PERCPU_COMMON,
-	PERCPU_BULK,
+	ALLOC_ENTRY_OPS_BULK(percpu),
 	.name = "slub-6.12",
 	.era = "6.8 .. 6.17",
 	.origin = "Linux v6.12 mm/slub.c",
@@ -245,7 +244,7 @@ static const struct percpu_policy policy_slub_6_1_halffull = {
 
 PERCPU_VARIANT(slub_6_1_halffull) = {
 	PERCPU_COMMON,
-	PERCPU_BULK,
+	ALLOC_ENTRY_OPS_BULK(percpu),
 	.name = "slub-6.1-halffull",
 	.era = "2023",
 	.origin = "linux-mm 2023, object accounting RFC, patch 1",
@@ -273,7 +272,7 @@ static const struct percpu_policy policy_slub_6_1_numalocal = {
 
 PERCPU_VARIANT(slub_6_1_numalocal) = {
 	PERCPU_COMMON,
-	PERCPU_BULK,
+	ALLOC_ENTRY_OPS_BULK(percpu),
 	.name = "slub-6.1-numalocal",
 	.era = "2023",
 	.origin = "linux-mm 2023, object accounting RFC, patches 1 and 2",
@@ -296,7 +295,7 @@ static const struct percpu_policy policy_slub_6_1_minfree = {
 
 PERCPU_VARIANT(slub_6_1_minfree) = {
 	PERCPU_COMMON,
-	PERCPU_BULK,
+	ALLOC_ENTRY_OPS_BULK(percpu),
 	.name = "slub-6.1-minfree",
 	.era = "2011",
 	.origin = "linux-mm, December 2011, as a change to 6.1",
@@ -324,7 +323,7 @@ static const struct percpu_policy policy_slub_6_1_remotequeue = {
 
 PERCPU_VARIANT(slub_6_1_remotequeue) = {
 	PERCPU_OPS,
-	PERCPU_BULK,
+	ALLOC_ENTRY_OPS_BULK(percpu),
 	.flush_cpu = percpu_remote_flush_cpu,
 	.name = "slub-6.1-remotequeue",
 	.era = "2011",

@@ -356,6 +356,8 @@ static int create(struct alloc_machine *m, const struct alloc_cache_config *cfg,
 
 static const struct alloc_knob slub_7_2_knobs[] = { SHEAVES_KNOBS };
 
+SHEAVES_ENTRIES
+
 ALLOC_VARIANT(slub_7_2) = {
 	.name = "slub-7.2",
 	.era = "7.2",

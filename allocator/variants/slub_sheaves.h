@@ -290,24 +290,27 @@ void sheaves_sheaf_return(struct alloc_cache *c, uint32_t cpu, struct alloc_shea
 	{ "rcu_delay_ns", "grace period, ns of tape time; 0: ends inside the operation", 0,        \
 	  INT64_MAX / 2, "20000000", false }
 
+/* The entries of both variants, for the file that holds a table. */
+#define SHEAVES_ENTRIES                     \
+	ALLOC_ENTRIES(sheaves)              \
+	ALLOC_ENTRY_FREE(sheaves, free_rcu) \
+	ALLOC_ENTRY_SHEAF_ALLOC(sheaves)
+
 /* Fields of struct alloc_variant both variants share. */
 #define SHEAVES_OPS                                  \
 	.struct_size = sizeof(struct alloc_variant), \
 	.destroy = sheaves_destroy,                  \
-	.alloc = sheaves_alloc,                      \
-	.free = sheaves_free,                        \
-	.alloc_bulk = sheaves_alloc_bulk,            \
-	.free_bulk = sheaves_free_bulk,              \
+	ALLOC_ENTRY_OPS(sheaves),                    \
 	.flush_cpu = sheaves_flush_cpu,              \
 	.shrink = sheaves_shrink,                    \
 	.set_knob = sheaves_set_knob,                \
 	.get_knob = sheaves_get_knob,                \
 	.state = sheaves_state,                      \
 	.check = sheaves_check,                      \
-	.free_rcu = sheaves_free_rcu,                \
+	.free_rcu = sheaves_free_rcu_entry,          \
 	.rcu_barrier = sheaves_rcu_barrier,          \
 	.prefill = sheaves_prefill,                  \
-	.sheaf_alloc = sheaves_sheaf_alloc,          \
+	.sheaf_alloc = sheaves_sheaf_alloc_entry,    \
 	.sheaf_refill = sheaves_sheaf_refill,        \
 	.sheaf_return = sheaves_sheaf_return,        \
 	.tick = sheaves_tick,                        \
