@@ -21,6 +21,10 @@ const struct vtab_table *const vtab_tables[] = {
 	&vtab_object_agg_table,
 	&vtab_transition_table,
 	&vtab_refill_table,
+	&vtab_slab_table,
+	&vtab_pinned_table,
+	&vtab_transition_agg_table,
+	&vtab_refill_agg_table,
 	NULL,
 };
 
@@ -88,7 +92,11 @@ static const sqlite3_module absent_module = {
 
 int vtab_register(sqlite3 *db)
 {
-	static const struct vtab_table *transition = &vtab_transition_table, *refill = &vtab_refill_table;
+	static const struct vtab_table *transition = &vtab_transition_table,
+				       *refill = &vtab_refill_table, *slab = &vtab_slab_table,
+				       *pinned = &vtab_pinned_table,
+				       *transition_agg = &vtab_transition_agg_table,
+				       *refill_agg = &vtab_refill_agg_table;
 	static const struct {
 		const char *name;
 		const sqlite3_module *module;
@@ -100,10 +108,16 @@ int vtab_register(sqlite3 *db)
 		{ "object_agg", &vtab_object_agg_module, NULL },
 		{ "slabtape_transition", &vtab_run_module, &transition },
 		{ "slabtape_refill", &vtab_run_module, &refill },
+		{ "slabtape_slab", &vtab_run_module, &slab },
+		{ "slabtape_pinned", &vtab_run_module, &pinned },
+		{ "transition_agg", &vtab_run_agg_module, &transition_agg },
+		{ "refill_agg", &vtab_run_agg_module, &refill_agg },
 		{ "event", &absent_module, NULL },
 		{ "object", &absent_module, NULL },
 		{ "transition", &absent_module, NULL },
 		{ "refill", &absent_module, NULL },
+		{ "slab", &absent_module, NULL },
+		{ "pinned", &absent_module, NULL },
 	};
 	int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
 	int rc = SQLITE_OK;

@@ -3,7 +3,6 @@
  * Runs: what replays and kernels counted.  A run is one transaction from begin to end, so that a
  * tape never holds half a run; on a tape being written it joins the writer's transaction.
  */
-#include "store/run_rows.h"
 #include "store/store_internal.h"
 
 static void bind_text(sqlite3_stmt *s, int at, const char *text)
@@ -51,8 +50,11 @@ static int run_cpus(struct tape *t, const struct tape_run *run, struct tape_err 
 
 int tape_run_begin(struct tape *t, struct tape_run *run, struct tape_err *reterr)
 {
-	int rc = t->writer ? 0 : store_begin(t, reterr);
+	/* Spilled pages would lock readers out long before the commit. */
+	int rc = t->writer ? 0 : store_exec(t, "PRAGMA cache_spill = OFF", "writing a run", reterr);
 
+	if (rc == 0 && !t->writer)
+		rc = store_begin(t, reterr);
 	if (rc == 0)
 		rc = run_row(t, run, reterr);
 	if (rc == 0)
@@ -125,7 +127,7 @@ int tape_run_lock(struct tape *t, int64_t run, const struct tape_lock *l, struct
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(s, 1, run);
-	sqlite3_bind_int(s, 2, l->cache);
+	sqlite3_bind_int(s, 2, l->cache == TAPE_NO_CACHE ? -1 : l->cache);
 	sqlite3_bind_int(s, 3, l->node);
 	bind_text(s, 4, l->lock);
 	bind_text(s, 5, l->path);
@@ -149,17 +151,12 @@ int tape_run_sample(struct tape *t, int64_t run, const struct tape_sample *sampl
 	return store_run(t, s, "writing a sample", reterr);
 }
 
-/* The rows that wait, then the run's own row. */
 static int run_finish(struct tape *t, int64_t run, uint64_t elapsed_ns, uint64_t ops,
 		      int64_t truncated_seq, struct tape_err *reterr)
 {
 	sqlite3_stmt *s;
-	int rc = store_rows_flush(t, RUN_TRANSITION, reterr);
+	int rc = store_statement(t, STORE_RUN_END, &s, reterr);
 
-	if (rc == 0)
-		rc = store_rows_flush(t, RUN_REFILL, reterr);
-	if (rc == 0)
-		rc = store_statement(t, STORE_RUN_END, &s, reterr);
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(s, 1, run);

@@ -62,13 +62,11 @@ enum store_statement {
 };
 
 struct store_writer;
-struct store_rows;
 
 struct tape {
 	sqlite3 *db;
 	char *schema; /* what the tape is attached as; NULL: main */
 	char *path;		     /* "" for a temporary tape */
-	struct store_rows *rows[2];  /* of the run being written, by enum run_kind */
 	struct store_writer *writer; /* from tape_create until finish; NULL otherwise */
 	uint32_t begun;		     /* store_begin() without store_end() */
 	sqlite3_stmt *statements[STORE_STATEMENT_MAX];

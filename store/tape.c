@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/run_rows.h"
 #include "store/store_internal.h"
 
 #define HEADER_BYTES 100
@@ -249,8 +248,6 @@ void tape_close(struct tape *t)
 		return;
 	store_writer_destroy(t->writer);
 	store_rollback(t);
-	store_rows_destroy(t->rows[RUN_TRANSITION]);
-	store_rows_destroy(t->rows[RUN_REFILL]);
 	store_statements_drop(t);
 	sqlite3_close(t->db);
 	free(t->path);

@@ -6,7 +6,8 @@
  *           What is on disk at any moment is a valid tape whose events are a prefix of the whole
  *           and whose meta.complete is 0 until finish.
  * Reading:  tape_open -> tape_reader_open -> tape_reader_next until 0.
- * Runs:     tape_run_begin -> tape_run_counter ... -> tape_run_end, on an open tape.
+ * Runs:     tape_run_begin -> tape_run_counter ... -> tape_run_end, on an open tape: one transaction,
+ *           its pages stay in memory until the end, so that readers wait for the commit only.
  *
  * One struct tape may be used by one thread at a time; several may be open on one file.
  */
@@ -231,35 +232,14 @@ int tape_run_counter(struct tape *t, int64_t run, uint16_t cache, int32_t cpu, c
 /* @class: "partial->partial", "full->partial", "partial->empty", "full->empty". */
 int tape_run_free_class(struct tape *t, int64_t run, uint16_t cache, const char *class_name,
 			uint64_t count, struct tape_err *reterr) TAPE_MUST_CHECK;
-/*
- * Rows of a run, in seq order (same seq: in the order they happened), ts not going back.  They are
- * kept as columns and written in chunks of 64 Ki; -TAPE_E_FORMAT when the order is broken.
- */
-struct tape_transition {
-	uint64_t seq, ts, vts; /* event that caused it; its time; virtual ns of simulated runs, else 0 */
-	uint64_t slab;	       /* number in order of birth within the run */
-	uint32_t inuse, objects; /* after the transition */
-	uint16_t cpu, node, cache; /* node of the slab */
-	uint8_t from, to;	   /* as enum alloc_state: see tape_slab_state_name() */
-	uint8_t op;		   /* enum tape_op of the event */
-};
-struct tape_refill {
-	uint64_t seq, ts, vts;
-	uint32_t objects; /* usable objects obtained */
-	uint16_t cpu, cache;
-	uint8_t source; /* as enum alloc_refill_source: see tape_refill_source_name() */
-};
-int tape_run_transition(struct tape *t, int64_t run, const struct tape_transition *tr,
-			struct tape_err *reterr) TAPE_MUST_CHECK;
-int tape_run_refill(struct tape *t, int64_t run, const struct tape_refill *re,
-		    struct tape_err *reterr) TAPE_MUST_CHECK;
+/* Rows of a run (transitions, refills, slabs): store/run_buffer.h. */
 /* SQL spelling; NULL when @state or @source is out of range. */
 const char *tape_slab_state_name(int64_t state);
 const char *tape_refill_source_name(int64_t source);
 
 struct tape_lock {
 	const char *lock, *path; /* SQL spelling */
-	uint16_t cache, node;
+	uint16_t cache, node;	 /* cache TAPE_NO_CACHE (SQL: -1): the page allocator's */
 	uint64_t acquisitions, contended, try_failed, wait_ns, hold_ns, max_wait_ns, max_queue;
 	uint64_t handover_same_node, handover_remote;
 };

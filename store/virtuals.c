@@ -13,6 +13,8 @@ const struct store_virtual store_virtuals[] = {
 	{ "object", "CREATE VIRTUAL TABLE object USING slabtape_object" },
 	{ "transition", "CREATE VIRTUAL TABLE transition USING slabtape_transition" },
 	{ "refill", "CREATE VIRTUAL TABLE refill USING slabtape_refill" },
+	{ "slab", "CREATE VIRTUAL TABLE slab USING slabtape_slab" },
+	{ "pinned", "CREATE VIRTUAL TABLE pinned USING slabtape_pinned" },
 	{ NULL, NULL },
 };
 

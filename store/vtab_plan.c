@@ -19,7 +19,7 @@ int vtab_declare(sqlite3 *db, const struct vtab_table *t)
 
 	assert(t->nr <= VTAB_COLUMNS_MAX);
 	for (int i = 0; sql && i < t->nr; i++)
-		sql = sqlite3_mprintf("%z%s%s %s", sql, i ? ", " : "", t->columns[i].name,
+		sql = sqlite3_mprintf("%z%s\"%w\" %s", sql, i ? ", " : "", t->columns[i].name,
 				      t->columns[i].type);
 	if (sql)
 		sql = sqlite3_mprintf("%z)", sql);

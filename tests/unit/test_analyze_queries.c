@@ -14,6 +14,7 @@
 #include <sqlite3.h>
 
 #include "analyze/queries.h"
+#include "store/run_buffer.h"
 #include "store/tape.h"
 
 #define ROWS 4000
@@ -47,9 +48,11 @@ struct fixture {
 
 static void add_rows(struct fixture *f)
 {
+	struct tape_run_buffer *b;
 	struct tape_err err = { 0 };
 	uint64_t ts = 0;
 
+	assert_int_equal(tape_run_buffer_create(&b), 0);
 	for (uint64_t i = 0; i < ROWS; i++) {
 		uint8_t state = (uint8_t)rnd(6);
 		uint64_t slab = rnd(SLABS);
@@ -59,9 +62,11 @@ static void add_rows(struct fixture *f)
 			.cache = (uint16_t)rnd(CACHES), .source = (uint8_t)rnd(SOURCES) };
 		f->transitions[i] = (struct tape_transition){ .seq = i, .ts = ts, .slab = slab, .to = state,
 			.from = (uint8_t)((state + 1) % 6), .cache = (uint16_t)(slab % CACHES) };
-		must(tape_run_refill(f->t, f->run.id, &f->refills[i], &err), &err);
-		must(tape_run_transition(f->t, f->run.id, &f->transitions[i], &err), &err);
+		assert_int_equal(tape_run_buffer_refill(b, &f->refills[i]), 0);
+		assert_int_equal(tape_run_buffer_transition(b, &f->transitions[i]), 0);
 	}
+	must(tape_run_buffer_write(f->t, f->run.id, b, &err), &err);
+	tape_run_buffer_destroy(b);
 	for (uint32_t i = 0; i < 3; i++) {
 		f->locks[i] = (struct tape_lock){ .lock = "list_lock", .path = i ? "free" : "refill",
 			.node = (uint16_t)i, .acquisitions = 1000, .contended = 100 * i,
