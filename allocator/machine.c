@@ -246,10 +246,10 @@ void alloc_pages_put(struct alloc_machine *m, void *block, uint16_t node, uint32
 	a->live -= 1ull << order;
 }
 
-void alloc_slabs_each(const struct alloc_cache *c, alloc_slab_fn fn, void *ctx)
+/* Living slabs of @c (NULL: of every cache). */
+static void walk(const struct alloc_machine *m, const struct alloc_cache *c, alloc_slab_fn fn,
+		 void *ctx)
 {
-	struct alloc_machine *m = c->machine;
-
 	for (uint32_t n = 0; n < m->nodes; n++) {
 		struct alloc_slab **pages = m->page_slab + n * m->node_pages;
 		uint64_t used = m->private->arenas[n].used;
@@ -260,10 +260,20 @@ void alloc_slabs_each(const struct alloc_cache *c, alloc_slab_fn fn, void *ctx)
 			if (!s)
 				continue;
 			page += (1ull << s->order) - 1;
-			if (s->cache == c)
+			if (!c || s->cache == c)
 				fn(ctx, s);
 		}
 	}
+}
+
+void alloc_slabs_each(const struct alloc_cache *c, alloc_slab_fn fn, void *ctx)
+{
+	walk(c->machine, c, fn, ctx);
+}
+
+void alloc_machine_slabs_each(const struct alloc_machine *m, alloc_slab_fn fn, void *ctx)
+{
+	walk(m, NULL, fn, ctx);
 }
 
 struct alloc_slab *alloc_slab_struct_get(struct alloc_machine *m)

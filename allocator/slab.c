@@ -118,6 +118,18 @@ void alloc_cache_fini(struct alloc_cache *c)
 	c->refill_hist = NULL;
 }
 
+void alloc_cached_sum(const struct alloc_cache *c, struct alloc_cache_state *st)
+{
+	struct alloc_cached by_node[ALLOC_NODE_MAX] = { { 0 } };
+
+	c->variant->cached(c, by_node);
+	for (uint32_t n = 0; n < c->machine->nodes; n++) {
+		st->cached_objs += by_node[n].objs;
+		st->full_sheaves += by_node[n].full_sheaves;
+		st->empty_sheaves += by_node[n].empty_sheaves;
+	}
+}
+
 void alloc_note_refill(struct alloc_cache *c, uint32_t cpu, enum alloc_refill_source source,
 		       uint32_t objs)
 {
@@ -164,6 +176,16 @@ void alloc_slab_info(const struct alloc_slab *s, struct alloc_slab_info *ret_inf
 		.order = s->order,
 		.state = s->state,
 	};
+}
+
+const struct alloc_cache *alloc_slab_cache(const struct alloc_slab *s)
+{
+	return s->cache;
+}
+
+const struct alloc_machine *alloc_cache_machine(const struct alloc_cache *c)
+{
+	return c->machine;
 }
 
 void alloc_cache_geometry(const struct alloc_cache *c, struct alloc_geometry *ret_geometry)

@@ -140,6 +140,9 @@ static inline void alloc_slab_move(struct alloc_cache *c, struct alloc_slab *s, 
 		o->transition(o->ctx, c, s, cpu, from, to);
 }
 
+/* Sum of variant->cached() over the nodes, into @st. */
+void alloc_cached_sum(const struct alloc_cache *c, struct alloc_cache_state *st);
+
 /* A refill on @cpu obtained @objs usable objects (histogram, observer). */
 void alloc_note_refill(struct alloc_cache *c, uint32_t cpu, enum alloc_refill_source source,
 		       uint32_t objs);
@@ -173,7 +176,6 @@ void alloc_slab_discard(struct alloc_cache *c, uint32_t cpu, struct alloc_slab *
  * Call @fn for every living slab of @c, in address order.  The cache must be idle; @fn may
  * discard the slab it is given, and must not create any.
  */
-typedef void (*alloc_slab_fn)(void *ctx, struct alloc_slab *s);
 void alloc_slabs_each(const struct alloc_cache *c, alloc_slab_fn fn, void *ctx);
 
 /* Next pointer of a free object, stored inside it at geo.offset. */

@@ -109,6 +109,12 @@ struct alloc_cache_state {
 	uint64_t full_sheaves, empty_sheaves;
 };
 
+/* What a node's CPUs and the node itself keep for later allocations. */
+struct alloc_cached {
+	uint64_t objs; /* in cpu freelists, sheaves, barns, array caches, queues */
+	uint64_t full_sheaves, empty_sheaves; /* of its barn */
+};
+
 struct alloc_variant {
 	uint32_t struct_size;	/* bytes; fields may only be added at the end */
 	const char *name;	/* CLI spelling, unique */
@@ -164,6 +170,8 @@ struct alloc_variant {
 	void (*read_counters)(const struct alloc_cache *c, alloc_counter_fn fn, void *ctx);
 	/* State at a checkpoint (@full false) or at the end (@full true), as in the goldens. */
 	void (*dump)(const struct alloc_cache *c, struct alloc_dump *d, bool full);
+	/* Adds to by_node[nodes]; what state() sums up.  NULL: the variant caches nothing. */
+	void (*cached)(const struct alloc_cache *c, struct alloc_cached *by_node);
 };
 
 /* The registry: variants by name ("slub" = the newest) for one way of synchronising. */
@@ -187,6 +195,17 @@ struct alloc_slab_info {
 	uint8_t order, state; /* state: enum alloc_state */
 };
 void alloc_slab_info(const struct alloc_slab *s, struct alloc_slab_info *ret_info);
+
+/* Cache of a slab, machine of a cache. */
+const struct alloc_cache *alloc_slab_cache(const struct alloc_slab *s);
+const struct alloc_machine *alloc_cache_machine(const struct alloc_cache *c);
+
+/*
+ * Call @fn for every living slab of every cache, in address order.  No CPU may be inside the page
+ * provider; @fn must not change anything.
+ */
+typedef void (*alloc_slab_fn)(void *ctx, struct alloc_slab *s);
+void alloc_machine_slabs_each(const struct alloc_machine *m, alloc_slab_fn fn, void *ctx);
 
 /* Geometry of a cache, for results and `explain`. */
 struct alloc_geometry {

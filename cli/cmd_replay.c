@@ -77,12 +77,20 @@ static void print_results(struct replay_result *const *results, uint32_t nr, str
 static int run_all(const char *path, struct tape *t, struct replay_config *cfg, uint32_t nr,
 		   const char *args, struct replay_result **results, struct tape_err *err)
 {
+	const bool stored = cli_stores_result(path, opt.results);
 	int rc = 0;
 
+	/* By default the first run alone: the others differ by their seed only. */
+	if (!cli_replay_record_given() && cfg->mode != REPLAY_PARALLEL)
+		cfg->record = REPLAY_RECORD_ALL;
+	if (!stored)
+		cfg->record = 0;
 	for (uint32_t i = 0; i < nr && rc >= 0; i++) {
 		rc = replay_run(t, cfg, &results[i], err);
-		if (rc >= 0)
+		if (rc >= 0 && stored)
 			rc = cli_store_result("replay", path, opt.results, results[i], args, err);
+		if (!cli_replay_record_given())
+			cfg->record = 0;
 		cfg->seed++;
 		cfg->paths = NULL; /* of the first run only */
 	}

@@ -19,9 +19,9 @@ static struct {
 	const char *cpus;
 	uint32_t nr_cpus, cpus_list[CPUS_LIST_MAX];
 	int scale, nodes, follow, strict, laps, repeat;
-	long long seed, jitter_ns;
-} opt = { .nodes = -1, .pace = "trace", .scale = 1, .mode = "ordered", .warm = "orphans", .infer = "late", .record = "none", .seed = 1,
-	  .laps = 1, .repeat = 1 };
+	long long seed, jitter_ns, record_limit;
+} opt = { .nodes = -1, .pace = "trace", .scale = 1, .mode = "ordered", .warm = "orphans", .infer = "late", .seed = 1,
+	  .laps = 1, .repeat = 1, .record_limit = REPLAY_RECORD_LIMIT };
 
 const struct poptOption cli_replay_options[] = {
 	{ "mode", '\0', POPT_ARG_STRING, &opt.mode, 0, "engine", "ordered|parallel|simulated" },
@@ -56,8 +56,12 @@ const struct poptOption cli_replay_options[] = {
 	  "simulated: K copies of the recording on K times as many CPUs", "K" },
 	{ "costs", '\0', POPT_ARG_STRING, &opt.costs, 0,
 	  "simulated: cost table in place of the built-in one", "FILE" },
-	{ "record", '\0', POPT_ARG_STRING, &opt.record, 0, "what a run stores beside its counters",
+	{ "record", '\0', POPT_ARG_STRING, &opt.record, 0,
+	  "what a stored run keeps beside its counters (default of replay: all; compare: none)",
 	  "none|transitions,refills,samples,locks" },
+	{ "record-limit", '\0', POPT_ARG_LONGLONG, &opt.record_limit, 0,
+	  "keep at most this many transitions and as many refills of a run; 0: all (default: 2000000)",
+	  "ROWS" },
 	{ "strict", '\0', POPT_ARG_NONE, &opt.strict, 0,
 	  "stop with exit 5 at an event that cannot be executed", NULL },
 	POPT_TABLEEND,
@@ -104,8 +108,11 @@ static int take_record(const char *verb, struct replay_config *cfg)
 	static const char *const names[] = { "transitions", "refills", "samples", "locks" };
 	const char *at = opt.record;
 
-	if (!strcmp(at, "none"))
+	if (!at || !strcmp(at, "none"))
 		return 0;
+	if (!*at)
+		return cli_usage(verb, "--record: want none or a list of transitions, refills, samples, "
+				 "locks");
 	while (*at) {
 		size_t len = strcspn(at, ",");
 		int i;
@@ -278,6 +285,8 @@ int cli_replay_config(const char *verb, struct replay_config *ret_cfg)
 		code = cli_usage(verb, "--seed %lld: want 0 or more", opt.seed);
 	if (!code && (opt.scale < 1 || opt.scale > ALLOC_CPU_MAX))
 		code = cli_usage(verb, "--scale %d: want 1..%d", opt.scale, ALLOC_CPU_MAX);
+	if (!code && opt.record_limit < 0)
+		code = cli_usage(verb, "--record-limit %lld: want 0 or more rows", opt.record_limit);
 	if (!code && opt.jitter_ns < 0)
 		code = cli_usage(verb, "--jitter %lld: want 0 or more ns", opt.jitter_ns);
 	if (!code && (opt.laps < 1 || opt.repeat < 1))
@@ -288,6 +297,7 @@ int cli_replay_config(const char *verb, struct replay_config *ret_cfg)
 		return code;
 	cfg.seed = (uint64_t)opt.seed;
 	cfg.jitter_ns = (uint64_t)opt.jitter_ns;
+	cfg.record_limit = (uint64_t)opt.record_limit;
 	cfg.scale = (uint32_t)opt.scale;
 	cfg.costs = opt.costs;
 	cfg.laps = (uint32_t)opt.laps;
@@ -303,6 +313,11 @@ uint32_t cli_replay_curve(const uint32_t **ret_cpus)
 {
 	*ret_cpus = opt.cpus_list;
 	return opt.nr_cpus > 1 ? opt.nr_cpus : 0;
+}
+
+bool cli_replay_record_given(void)
+{
+	return opt.record != NULL;
 }
 
 uint32_t cli_replay_repeat(void)

@@ -28,6 +28,8 @@ extern const struct poptOption cli_replay_options[];
 int cli_replay_config(const char *verb, struct replay_config *ret_cfg);
 /* --cpus with several numbers: how many, and *ret_cpus; else 0.  Only `replay` may have them. */
 uint32_t cli_replay_curve(const uint32_t **ret_cpus);
+/* Whether --record was given; else cfg.record is 0 and the verb decides. */
+bool cli_replay_record_given(void);
 /* --repeat, at least 1. */
 uint32_t cli_replay_repeat(void);
 

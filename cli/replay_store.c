@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "replay/recorder.h"
 #include "store/tape.h"
 
 char *cli_join_args(int argc, const char **argv)
@@ -82,6 +83,21 @@ static int results_open(const char *path, const struct replay_result *r, struct 
 	return 0;
 }
 
+bool cli_stores_result(const char *tape_path, const char *results)
+{
+	return results || (strcmp(tape_path, "-") && tape_is_tape(tape_path));
+}
+
+/* What the bound of --record cut is said, whatever the form of the output. */
+static void tell_truncated(const char *verb, const struct replay_result *r)
+{
+	int64_t seq = r->recorder ? replay_recorder_truncated(r->recorder) : -1;
+
+	if (seq >= 0)
+		fprintf(stderr, "slabtape: %s: transitions and refills were kept up to event %" PRId64
+			" (run.truncated_seq): --record-limit was reached; 0 keeps all\n", verb, seq);
+}
+
 int cli_store_result(const char *verb, const char *tape_path, const char *results,
 		     const struct replay_result *r, const char *args, struct tape_err *reterr)
 {
@@ -90,11 +106,12 @@ int cli_store_result(const char *verb, const char *tape_path, const char *result
 	int64_t run;
 	int rc;
 
+	tell_truncated(verb, r);
 	if (results) {
 		rc = results_open(results, r, &t, reterr);
 		return rc < 0 ? rc : replay_result_store(t, r, args, &run, reterr);
 	}
-	if (!strcmp(tape_path, "-") || !tape_is_tape(tape_path))
+	if (!cli_stores_result(tape_path, NULL))
 		return 0;
 	rc = access(tape_path, W_OK) ? tape_err_set(&err, -errno, "%s", strerror(errno)) :
 				       tape_open(tape_path, TAPE_READ_WRITE, &t, &err);

@@ -13,6 +13,8 @@
 int cli_store_result(const char *verb, const char *tape_path, const char *results,
 		     const struct replay_result *r, const char *args, struct tape_err *reterr)
 	TAPE_MUST_CHECK;
+/* Whether cli_store_result() will store a run: a tape or --results. */
+bool cli_stores_result(const char *tape_path, const char *results);
 /* @argv as one text, for run.args; malloc'ed. */
 char *cli_join_args(int argc, const char **argv);
 

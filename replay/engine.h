@@ -35,7 +35,7 @@ enum replay_pace { REPLAY_PACE_TRACE = 0, /* after the recorded gap */
 	REPLAY_PACE_MAX };
 /* What a run stores beside its counters (design section 3); bit mask. */
 enum replay_record { REPLAY_RECORD_TRANSITIONS = 1, REPLAY_RECORD_REFILLS = 2,
-	REPLAY_RECORD_SAMPLES = 4, REPLAY_RECORD_LOCKS = 8 };
+	REPLAY_RECORD_SAMPLES = 4, REPLAY_RECORD_LOCKS = 8, REPLAY_RECORD_ALL = 15 };
 
 struct replay_knob {
 	const char *cache; /* NULL: every cache */
@@ -73,6 +73,7 @@ struct replay_config {
 	uint32_t laps;		  /* 0 and 1: once */
 	uint64_t jitter_ns;	  /* shuffle events of different CPUs closer than this */
 	uint32_t record;	  /* enum replay_record */
+	uint64_t record_limit;	  /* transitions (and as many refills) that are kept; 0: no limit */
 	enum replay_pace pace;	  /* simulated only */
 	uint32_t scale;		  /* simulated only: copies of the recording; 0 and 1: one */
 	const char *costs;	  /* simulated only: file with a cost table; NULL: the built-in one */
@@ -81,6 +82,7 @@ struct replay_config {
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *progress_ctx;
 };
+#define REPLAY_RECORD_LIMIT 2000000u /* default of --record-limit */
 #define REPLAY_CONFIG_DEFAULT ((struct replay_config){ .variant = "slub", .seed = 1 })
 
 struct replay_counter {
@@ -156,6 +158,7 @@ struct replay_result {
 	struct replay_cache *caches;
 	size_t nr_caches;
 	struct replay_sim *sim; /* simulated runs; else NULL */
+	struct replay_recorder *recorder; /* rows for the run; NULL: nothing was recorded */
 };
 
 /* Run once.  *ret_result is the caller's, freed with replay_result_destroy(). */

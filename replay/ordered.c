@@ -36,7 +36,8 @@ static uint64_t now_ns(void)
  * An alloc is plain when its cache exists and its slot is empty, a free when its slot holds an
  * object of the row's cache; neither may be a special case by flags.
  */
-static uint32_t run_plain(struct ordered *o, const struct tape_batch *b, uint32_t i, uint32_t end)
+static inline __attribute__((always_inline)) uint32_t
+plain_rows(struct ordered *o, const struct tape_batch *b, uint32_t i, uint32_t end, bool recorded)
 {
 	const uint32_t cpus = o->plan->cpus, nodes = o->plan->nodes, nr_slots = o->nr_slots;
 	struct alloc_cache *const *cache_of = o->cache_of;
@@ -54,6 +55,8 @@ static uint32_t run_plain(struct ordered *o, const struct tape_batch *b, uint32_
 		if (!c || cpu >= cpus || slot >= nr_slots || b->op[i] > TAPE_OP_FREE ||
 		    b->flags[i] & (TAPE_F_ORPHAN | TAPE_F_INHERITED | TAPE_F_FAILED | TAPE_F_BIG))
 			break;
+		if (recorded)
+			o->at_row = i;
 		if (b->op[i] == TAPE_OP_ALLOC) {
 			void *obj;
 
@@ -67,6 +70,8 @@ static uint32_t run_plain(struct ordered *o, const struct tape_batch *b, uint32_
 			}
 			slots[slot] = obj;
 			slot_cache[slot] = id;
+			if (recorded)
+				o->slot_seq[slot] = o->at_seqs ? o->at_seqs[i] : b->first_seq + i;
 		} else {
 			void *obj = slots[slot];
 
@@ -80,6 +85,17 @@ static uint32_t run_plain(struct ordered *o, const struct tape_batch *b, uint32_
 	o->ops += i - first;
 	o->line += i - first;
 	return i;
+}
+
+static uint32_t run_plain(struct ordered *o, const struct tape_batch *b, uint32_t i, uint32_t end)
+{
+	return plain_rows(o, b, i, end, false);
+}
+
+/* The same while a recorder wants to know which row is executed. */
+static uint32_t run_recorded(struct ordered *o, const struct tape_batch *b, uint32_t i, uint32_t end)
+{
+	return plain_rows(o, b, i, end, true);
 }
 
 /* First row in [@i, @end) whose time is @ts or later. */
@@ -105,10 +121,28 @@ static uint32_t row_of_time(const struct tape_batch *b, uint32_t i, uint32_t end
 	return low;
 }
 
-/* Timer work and grace periods that are due before row @i. */
-static void run_due(struct ordered *o, uint64_t ts)
+/* Time of the next thing that is due without an event; UINT64_MAX: nothing. */
+static uint64_t next_due(const struct ordered *o)
 {
-	while (o->next_tick_ts <= ts || o->next_rcu_ts <= ts) {
+	uint64_t ts = o->next_tick_ts < o->next_rcu_ts ? o->next_tick_ts : o->next_rcu_ts;
+
+	return ts < o->next_sample_ts ? ts : o->next_sample_ts;
+}
+
+/* Samples, timer work and grace periods that are due before row @i. */
+static void run_due(struct ordered *o, const struct tape_batch *b, uint32_t i)
+{
+	const uint64_t ts = b->ts[i];
+
+	if (o->recorder) {
+		o->at_row = i;
+		ordered_at_none(o, ordered_at(o).seq, ts);
+	}
+	while (next_due(o) <= ts) {
+		if (o->next_sample_ts <= ts) {
+			ordered_sample(o, ts);
+			continue;
+		}
 		if (o->next_rcu_ts <= o->next_tick_ts) {
 			ordered_rcu_run(o, o->next_rcu_ts);
 			continue;
@@ -118,6 +152,8 @@ static void run_due(struct ordered *o, uint64_t ts)
 		ordered_tick(o, o->next_tick_ts);
 		o->next_tick_ts += REPLAY_TICK_NS;
 	}
+	if (o->recorder)
+		o->at_batch = b;
 }
 
 /* Rows [@i, @end): no window begins or ends inside. */
@@ -126,20 +162,17 @@ static int run_rows(struct ordered *o, const struct tape_batch *b, uint32_t i, u
 	int rc = 0;
 
 	while (i < end && rc >= 0) {
-		uint64_t stop_ts = o->next_tick_ts < o->next_rcu_ts ? o->next_tick_ts :
-								       o->next_rcu_ts;
 		uint32_t stop = end;
 
-		if (stop_ts != UINT64_MAX) {
-			run_due(o, b->ts[i]);
-			stop_ts = o->next_tick_ts < o->next_rcu_ts ? o->next_tick_ts :
-								     o->next_rcu_ts;
-			stop = row_of_time(b, i, end, stop_ts);
+		if (next_due(o) != UINT64_MAX) {
+			run_due(o, b, i);
+			stop = row_of_time(b, i, end, next_due(o));
 		}
 		o->stop_changed = false;
 		while (i < stop && rc >= 0 && !o->stop_changed) {
 			if (!o->hooked && !o->bulk.nr)
-				i = run_plain(o, b, i, stop);
+				i = o->recorder ? run_recorded(o, b, i, stop) :
+						  run_plain(o, b, i, stop);
 			if (i < stop)
 				rc = ordered_step(o, b, i, &i);
 		}
@@ -185,7 +218,8 @@ static int run_lap(struct ordered *o, uint64_t done)
 	const struct replay_config *cfg = o->plan->cfg;
 	const struct tape_batch *b;
 	struct replay_stream *s;
-	const bool times = o->next_tick_ts != UINT64_MAX || o->plan->totals.ops[TAPE_OP_FREE_RCU];
+	const bool times = o->next_tick_ts != UINT64_MAX || o->recorder ||
+			   o->plan->totals.ops[TAPE_OP_FREE_RCU];
 	const uint32_t columns = replay_columns(o->plan, times) | replay_place_columns(o) |
 				 (cfg->strict ? 1u << TAPE_COL_OBJECT : 0); /* to name it */
 	int rc = replay_stream_open(o->plan, columns, &s, o->reterr);
@@ -196,6 +230,8 @@ static int run_lap(struct ordered *o, uint64_t done)
 	while ((rc = replay_stream_next(s, &b, o->reterr)) > 0) {
 		uint64_t begin = now_ns();
 
+		o->at_batch = o->recorder ? b : NULL;
+		o->at_seqs = replay_stream_seqs(s);
 		rc = run_batch(o, b, replay_stream_segment(s));
 		o->elapsed_ns += now_ns() - begin;
 		done += b->events;
@@ -209,6 +245,7 @@ static int run_lap(struct ordered *o, uint64_t done)
 	replay_stream_close(s);
 	if (rc >= 0 && o->bulk.nr)
 		rc = ordered_bulk_run(o);
+	ordered_at_none(o, o->plan->totals.events, o->last_ts);
 	if (rc >= 0)
 		ordered_rcu_run(o, UINT64_MAX);
 	return rc < 0 ? rc : 0;
@@ -223,12 +260,15 @@ static int run_tape(struct ordered *o)
 	int rc = 0;
 
 	for (uint32_t lap = 0; lap < o->laps && rc >= 0; lap++) {
+		ordered_at_none(o, o->plan->first_seq, 0);
 		rc = ordered_warm(o, !lap);
 		if (rc >= 0)
 			rc = run_lap(o, o->plan->totals.events * lap);
 		o->ts_offset += o->last_ts;
 		if (o->next_tick_ts != UINT64_MAX)
 			o->next_tick_ts = 0;
+		if (o->next_sample_ts != UINT64_MAX)
+			o->next_sample_ts -= o->next_sample_ts < o->last_ts ? o->next_sample_ts : o->last_ts;
 		if (rc >= 0 && o->laps > 1)
 			rc = ordered_lap_end(o);
 	}
@@ -265,6 +305,8 @@ int replay_ordered(struct replay_plan *p, struct replay_result **ret_result,
 		rc = check_caches(&o);
 	if (rc >= 0)
 		rc = ordered_window(&o, UINT64_MAX);
+	if (rc >= 0)
+		rc = ordered_record_finish(&o);
 	if (rc >= 0)
 		rc = ordered_result(&o, ret_result);
 	ordered_fini(&o);

@@ -9,6 +9,7 @@
  *	warm_snapshot.c slabs as a kernel's snapshot counted them
  *	place.c         pages of the recording <-> slabs of the variant
  *	paths.c         the per-operation file
+ *	ordered_record.c  what the recorder is told (--record)
  *
  * One thread.  Slots hold the live objects; NULL: nobody, REPLAY_FAILED: the allocation returned
  * NULL here, so that its free is a no-op.
@@ -20,6 +21,7 @@
 #include "replay/snapshot.h"
 #include "replay/numbering.h"
 #include "replay/plan.h"
+#include "replay/recorder.h"
 
 #define REPLAY_FAILED ((void *)(uintptr_t)1)
 #define REPLAY_TICK_NS 4000000u	    /* timer work is looked at this often (HZ = 250) */
@@ -53,6 +55,7 @@ struct ordered_cache {
 
 /* One bulk call whose rows are being gathered; rows may straddle batches. */
 struct ordered_bulk {
+	struct replay_moment at; /* the call's first row; only with a recorder */
 	uint32_t id, nr, capacity;
 	uint16_t cpu, cache, gfp;
 	uint8_t op;
@@ -64,20 +67,21 @@ struct ordered {
 	const struct replay_plan *plan;
 	const struct alloc_variant *v;
 	struct alloc_machine *machine;
-	struct alloc_observer observer;	       /* only when slabs are numbered */
+	struct alloc_observer observer;	       /* only when slabs are numbered or rows recorded */
 	struct alloc_cache **cache_of;	       /* [65536] by tape id; NULL: not created */
 	struct ordered_cache **run_of;	       /* [65536] */
 	struct ordered_cache **caches;	       /* in order of creation */
 	size_t nr_caches, caches_capacity;
 	void **slot;			       /* [nr_slots] */
 	uint16_t *slot_cache;		       /* [nr_slots] tape id of the object's cache */
+	uint64_t *slot_seq;		       /* [nr_slots] event that filled it; only with a recorder */
 	uint32_t nr_slots;
 	struct alloc_sheaf **sheaf;	       /* [nr_sheaves] */
 	uint32_t nr_sheaves;
 	struct ordered_bulk bulk;
 	void **orphan;			       /* warmed objects in the order of their frees */
 	uint64_t nr_orphans, next_orphan, orphan_capacity;
-	uint64_t next_tick_ts, next_rcu_ts;    /* UINT64_MAX: none */
+	uint64_t next_tick_ts, next_rcu_ts, next_sample_ts; /* UINT64_MAX: none */
 	bool hooked;			       /* paths, placement or numbering: the slow loop */
 	bool numbered;			       /* slabs get numbers */
 	bool reordered;			       /* slots of orphan frees are their numbers */
@@ -90,6 +94,11 @@ struct ordered {
 	uint64_t window_seq;		       /* where ordered_window() was last */
 	uint32_t laps;
 	uint64_t last_ts, ts_offset;	       /* tape time of the last event; of the laps before */
+	struct replay_recorder *recorder;      /* NULL: --record none */
+	const struct tape_batch *at_batch;     /* what is executed: row at_row of it; NULL: `at` */
+	const uint64_t *at_seqs;	       /* event numbers of its rows; NULL: consecutive */
+	uint32_t at_row;
+	struct replay_moment at;
 	struct tape_err *reterr;
 };
 
@@ -124,6 +133,16 @@ int ordered_bulk_run(struct ordered *o) TAPE_MUST_CHECK;
 void ordered_rcu_run(struct ordered *o, uint64_t now_ns);
 /* Timer work at @now_ns of every CPU and cache. */
 void ordered_tick(struct ordered *o, uint64_t now_ns);
+
+/* ---- ordered_record.c ---- */
+int ordered_record_init(struct ordered *o) TAPE_MUST_CHECK;
+/* What is being executed, all 0 without a recorder. */
+struct replay_moment ordered_at(const struct ordered *o);
+/* From now on no event is: the next one is @seq, tape time @ts. */
+void ordered_at_none(struct ordered *o, uint64_t seq, uint64_t ts);
+void ordered_sample(struct ordered *o, uint64_t ts);
+/* The run is over; the recorder is complete afterwards. */
+int ordered_record_finish(struct ordered *o) TAPE_MUST_CHECK;
 
 /* ---- warm.c ---- */
 /* Before a lap; @first: the counting windows that begin at the start begin behind it. */

@@ -61,8 +61,11 @@ static void slot_clear(struct ordered *o, uint32_t slot, uint32_t cpu)
 	o->slot[slot] = NULL;
 }
 
-static void slot_fill(struct ordered *o, uint32_t slot, uint16_t cache, void *obj)
+/* @seq: the event that allocates it; only kept with a recorder. */
+static void slot_fill(struct ordered *o, uint32_t slot, uint16_t cache, void *obj, uint64_t seq)
 {
+	if (o->recorder)
+		o->slot_seq[slot] = seq;
 	if (!obj)
 		o->failed++;
 	o->slot[slot] = obj ? obj : REPLAY_FAILED;
@@ -104,7 +107,7 @@ static int step_alloc(struct ordered *o, struct ordered_cache *run, const struct
 		return rc;
 	slot_clear(o, b->slot[i], b->cpu[i]);
 	obj = o->place ? replay_place_alloc(o, run, b, i) : sheaf_or_plain_alloc(o, run, b, i);
-	slot_fill(o, b->slot[i], b->cache[i], obj);
+	slot_fill(o, b->slot[i], b->cache[i], obj, ordered_at(o).seq);
 	if (obj && (rc = number_object(o, run, obj)) < 0)
 		return rc;
 	count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_ALLOC, .objs = &obj, .nr = 1 });
@@ -254,7 +257,7 @@ static int bulk_alloc(struct ordered *o, struct ordered_cache *run)
 	for (uint32_t n = 0; n < k->nr && rc >= 0; n++) {
 		void *obj = n < got ? k->objs[n] : NULL;
 
-		slot_fill(o, k->slots[n], k->cache, obj);
+		slot_fill(o, k->slots[n], k->cache, obj, o->recorder ? o->slot_seq[k->slots[n]] : 0);
 		if (obj)
 			rc = number_object(o, run, obj);
 	}
@@ -285,9 +288,15 @@ static int bulk_free(struct ordered *o, struct ordered_cache *run)
 int ordered_bulk_run(struct ordered *o)
 {
 	struct ordered_cache *run = o->run_of[o->bulk.cache];
-	int rc = o->bulk.op == TAPE_OP_ALLOC_BULK ? bulk_alloc(o, run) : bulk_free(o, run);
+	const struct tape_batch *batch = o->at_batch;
+	int rc;
+
+	o->at_batch = NULL;
+	o->at = o->bulk.at;
+	rc = o->bulk.op == TAPE_OP_ALLOC_BULK ? bulk_alloc(o, run) : bulk_free(o, run);
 
 	o->bulk.nr = 0;
+	o->at_batch = batch;
 	return rc;
 }
 
@@ -306,6 +315,10 @@ static int bulk_row(struct ordered *o, const struct tape_batch *b, uint32_t i)
 		return rc;
 	if (free_row && (!o->slot[b->slot[i]] || o->slot_cache[b->slot[i]] != b->cache[i]))
 		return impossible(o, b, i, "its object is not live here");
+	if (o->recorder && !free_row) {
+		o->at_row = i;
+		o->slot_seq[b->slot[i]] = ordered_at(o).seq;
+	}
 	return bulk_push(o, b->slot[i]);
 }
 
@@ -321,6 +334,7 @@ static int step_bulk(struct ordered *o, const struct tape_batch *b, uint32_t i, 
 		k->cpu = b->cpu[i];
 		k->cache = b->cache[i];
 		k->gfp = b->gfp[i];
+		k->at = ordered_at(o);
 	}
 	for (; i < b->events && same_call(k, b, i) && rc >= 0; i++)
 		rc = bulk_row(o, b, i);
@@ -485,6 +499,7 @@ int ordered_step(struct ordered *o, const struct tape_batch *b, uint32_t i, uint
 			return rc;
 	}
 	*ret_next = i + 1;
+	o->at_row = i;
 	if (b->op[i] >= TAPE_OP_MARKER)
 		return 0;
 	if (b->cpu[i] >= o->plan->cpus)

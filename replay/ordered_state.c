@@ -27,13 +27,36 @@ static void on_transition(void *ctx, const struct alloc_cache *c, const struct a
 	struct ordered_cache *run;
 	struct alloc_slab_info info;
 
-	(void)cpu;
-	(void)from;
+	if (o->recorder)
+		replay_recorder_transition(o->recorder, c, s, cpu, from, to);
+	if (!o->numbered && !o->place)
+		return;
 	if (to != ALLOC_STATE_NONE || !(run = run_of_alloc(o, c)))
 		return;
 	alloc_slab_info(s, &info);
 	replay_number_died(&run->numbers, info.id);
 	replay_place_died(o, run, info.id);
+}
+
+static void on_refill(void *ctx, const struct alloc_cache *c, uint32_t cpu,
+		      enum alloc_refill_source source, uint32_t objs)
+{
+	struct ordered *o = ctx;
+
+	if (o->recorder)
+		replay_recorder_refill(o->recorder, c, cpu, source, objs);
+	if (o->plan->sync == ALLOC_SYNC_SIM)
+		sim_hooks_observer.refill(NULL, c, cpu, source, objs);
+}
+
+static void on_lock(void *ctx, const struct alloc_cache *c, uint32_t cpu, uint16_t node,
+		    enum alloc_lock_kind kind, enum alloc_lock_path path, int acquired,
+		    uint64_t wait_ns)
+{
+	struct ordered *o = ctx;
+
+	(void)cpu;
+	replay_recorder_lock(o->recorder, c, node, kind, path, acquired, wait_ns);
 }
 
 static int machine_create(struct ordered *o)
@@ -49,10 +72,12 @@ static int machine_create(struct ordered *o)
 	int rc;
 
 	o->observer.ctx = o;
-	if (o->numbered || o->place)
+	if (o->numbered || o->place || o->recorder)
 		o->observer.transition = on_transition;
-	if (p->sync == ALLOC_SYNC_SIM)
-		o->observer.refill = sim_hooks_observer.refill;
+	if (p->sync == ALLOC_SYNC_SIM || o->recorder)
+		o->observer.refill = on_refill;
+	if (o->recorder && p->cfg->record & REPLAY_RECORD_LOCKS)
+		o->observer.lock = on_lock;
 	if (o->observer.transition || o->observer.refill)
 		cfg.observer = &o->observer;
 	rc = alloc_machine_create(&cfg, &o->machine);
@@ -77,6 +102,13 @@ int ordered_slots_grow(struct ordered *o, uint32_t slot)
 	if (!caches)
 		return tape_err_set(o->reterr, -ENOMEM, "%" PRIu64 " slots: out of memory", want);
 	o->slot_cache = caches;
+	if (o->recorder) {
+		uint64_t *seqs = realloc(o->slot_seq, want * sizeof(*seqs));
+
+		if (!seqs)
+			return tape_err_set(o->reterr, -ENOMEM, "%" PRIu64 " slots: out of memory", want);
+		o->slot_seq = seqs;
+	}
 	memset(o->slot + o->nr_slots, 0, (want - o->nr_slots) * sizeof(*objs));
 	o->nr_slots = (uint32_t)want;
 	return 0;
@@ -121,6 +153,8 @@ static int run_create(struct ordered *o, const struct replay_plan_cache *pc,
 	run->size = geo.size;
 	run->per_slab = geo.objects ? geo.objects : 1;
 	run->plan = pc;
+	if (o->recorder && replay_recorder_cache(o->recorder, run->cache, pc->row.id) < 0)
+		return tape_err_set(o->reterr, -ENOMEM, "--record: out of memory");
 	rc = replay_snapshot_take(&run->initial, run->cache, o->v, o->plan->cpus);
 	/* A cache of a window that is open already: what its creation counts lies before. */
 	if (rc >= 0 && pc->from_seq && pc->from_seq <= o->window_seq) {
@@ -177,12 +211,15 @@ int ordered_init(struct ordered *o, const struct replay_plan *p, struct tape_err
 
 	*o = (struct ordered){ .plan = p, .v = p->variant, .reterr = reterr,
 			       .next_tick_ts = UINT64_MAX, .next_rcu_ts = UINT64_MAX,
+			       .next_sample_ts = UINT64_MAX,
 			       .laps = p->cfg->laps > 1 ? p->cfg->laps : 1 };
 	o->cache_of = calloc(UINT16_MAX + 1u, sizeof(*o->cache_of));
 	o->run_of = calloc(UINT16_MAX + 1u, sizeof(*o->run_of));
 	if (!o->cache_of || !o->run_of)
 		return tape_err_set(reterr, -ENOMEM, "replay: out of memory");
-	rc = ordered_slots_grow(o, p->slots);
+	rc = ordered_record_init(o);
+	if (rc >= 0)
+		rc = ordered_slots_grow(o, p->slots);
 	o->hooked = o->numbered = p->cfg->paths || p->cfg->want_state;
 	if (rc >= 0)
 		rc = replay_place_create(o);
@@ -223,7 +260,10 @@ static void run_destroy(struct ordered *o, struct ordered_cache *run)
 
 void ordered_fini(struct ordered *o)
 {
-	o->observer.transition = NULL; /* the end of the caches is nobody's business */
+	/* The end of the caches is nobody's business. */
+	o->observer = (struct alloc_observer){ 0 };
+	replay_recorder_destroy(o->recorder);
+	o->recorder = NULL;
 	replay_paths_destroy(o->paths);
 	replay_place_destroy(o->place);
 	for (size_t i = 0; i < o->nr_caches; i++)
@@ -234,6 +274,7 @@ void ordered_fini(struct ordered *o)
 	free(o->run_of);
 	free(o->slot);
 	free(o->slot_cache);
+	free(o->slot_seq);
 	free(o->sheaf);
 	free(o->bulk.slots);
 	free(o->bulk.objs);

@@ -340,7 +340,8 @@ int replay_reorder_push(struct replay_reorder *r, uint64_t seq, const struct tap
 	return settle(r, &row);
 }
 
-bool replay_reorder_pop(struct replay_reorder *r, bool all, bool last, struct tape_event *ret_ev)
+bool replay_reorder_pop(struct replay_reorder *r, bool all, bool last, struct tape_event *ret_ev,
+			uint64_t *ret_seq)
 {
 	if (all && r->call.nr && call_settle(r) < 0)
 		return false;
@@ -349,6 +350,7 @@ bool replay_reorder_pop(struct replay_reorder *r, bool all, bool last, struct ta
 	if (!r->heap.nr || (!all && r->heap.row[0].key >= r->horizon) || (r->call.nr && !all))
 		return false;
 	*ret_ev = r->heap.row[0].ev;
+	*ret_seq = r->heap.row[0].seq;
 	heap_pop(&r->heap);
 	return true;
 }

@@ -29,8 +29,9 @@ int replay_reorder_push(struct replay_reorder *r, uint64_t seq, const struct tap
 	TAPE_MUST_CHECK;
 /*
  * Take the next row whose place is settled.  @all: no more rows before the next window; @last: no
- * more rows at all.
+ * more rows at all.  *ret_seq: its number in the tape.
  */
-bool replay_reorder_pop(struct replay_reorder *r, bool all, bool last, struct tape_event *ret_ev);
+bool replay_reorder_pop(struct replay_reorder *r, bool all, bool last, struct tape_event *ret_ev,
+			uint64_t *ret_seq);
 
 #endif

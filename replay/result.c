@@ -144,6 +144,8 @@ int ordered_result(struct ordered *o, struct replay_result **ret_result)
 	r->warmed = o->warmed;
 	r->left_out = o->left_out;
 	r->failed = o->failed;
+	r->recorder = o->recorder;
+	o->recorder = NULL;
 	r->elapsed_ns = o->elapsed_ns;
 	result_started(r);
 	for (; r->nr_caches < o->nr_caches; r->nr_caches++)
@@ -179,6 +181,7 @@ void replay_result_destroy(struct replay_result *r)
 		free(r->sim->locks);
 		free(r->sim);
 	}
+	replay_recorder_destroy(r->recorder);
 	free(r->caches);
 	free(r);
 }

@@ -42,9 +42,9 @@ int replay_run(struct tape *t, const struct replay_config *cfg, struct replay_re
 	if (cfg->mode != REPLAY_SIMULATED && (cfg->pace || cfg->scale > 1 || cfg->costs))
 		return tape_err_set(reterr, -TAPE_E_USAGE, "--pace, --scale and --costs belong to "
 				    "--mode simulated");
-	if (cfg->record)
-		return tape_err_set(reterr, -TAPE_E_USAGE, "--record: only `none` can be recorded "
-				    "so far");
+	if (cfg->record && cfg->mode == REPLAY_PARALLEL)
+		return tape_err_set(reterr, -TAPE_E_USAGE, "--record: rows are recorded by the modes "
+				    "ordered and simulated");
 	rc = replay_plan_create(t, cfg, modes[cfg->mode].sync, &p, reterr);
 	return rc < 0 ? rc : modes[cfg->mode].run(p, ret_result, reterr);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "replay/engine.h"
+#include "replay/recorder.h"
 #include "store/tape.h"
 
 static int store_counters(struct tape *t, int64_t run, const struct replay_result *r,
@@ -85,8 +86,11 @@ int replay_result_store(struct tape *t, const struct replay_result *r, const cha
 		if (rc >= 0)
 			rc = store_knobs(t, run.id, &r->caches[i], reterr);
 	}
+	if (rc >= 0 && r->recorder)
+		rc = replay_recorder_store(r->recorder, t, run.id, reterr);
 	if (rc >= 0)
-		rc = tape_run_end(t, run.id, r->elapsed_ns, r->ops, -1, reterr);
+		rc = tape_run_end(t, run.id, r->elapsed_ns, r->ops,
+				  r->recorder ? replay_recorder_truncated(r->recorder) : -1, reterr);
 	if (rc >= 0)
 		*ret_run = run.id;
 	return rc < 0 ? rc : 0;

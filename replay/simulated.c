@@ -48,17 +48,29 @@ static void pass_turn(struct simulated *m, uint32_t cpu)
 		sim_wake(m->sim, next, sim_now_ps(m->sim, cpu));
 }
 
+/* For the recorder: what happens now is no operation's doing (@begins), or is again. */
+static void timer_begins(struct simulated *m, uint32_t cpu, bool begins)
+{
+	if (m->seen)
+		m->seen[cpu].timer = begins;
+}
+
 static void timer_work(struct simulated *m, uint32_t cpu)
 {
 	struct simulated_cpu *v = &m->vcpus[cpu];
 	uint64_t now_ps = sim_now_ps(m->sim, cpu);
 
-	if (v->rcu.nr && v->rcu.entries[v->rcu.head].due_ps <= now_ps)
+	if (v->rcu.nr && v->rcu.entries[v->rcu.head].due_ps <= now_ps) {
+		timer_begins(m, cpu, true);
 		simulated_rcu_run(m, cpu, now_ps);
+		timer_begins(m, cpu, false);
+	}
 	if (now_ps < v->next_tick_ps)
 		return;
+	timer_begins(m, cpu, true);
 	for (size_t i = 0; i < m->o.nr_caches; i++)
 		m->o.v->tick(m->o.caches[i]->cache, cpu, now_ps / SIM_PS_PER_NS);
+	timer_begins(m, cpu, false);
 	v->next_tick_ps = now_ps + REPLAY_TICK_NS * SIM_PS_PER_NS;
 }
 
@@ -131,8 +143,10 @@ static int run_to(struct simulated *m, uint64_t stop_seq, bool last, struct tape
 	m->stop_seq = stop_seq;
 	m->last_stop = last;
 	sim_hooks_live(true);
+	m->running = true;
 	rc = sim_run(m->sim, reterr);
 	sim_hooks_live(false);
+	simulated_at_rest(m, stop_seq < m->o.plan->totals.events ? stop_seq : m->o.plan->totals.events);
 	return rc;
 }
 
@@ -228,6 +242,8 @@ int replay_simulated(struct replay_plan *p, struct replay_result **ret_result,
 		rc = run_all(&m, reterr);
 	if (rc >= 0)
 		rc = ordered_window(&m.o, UINT64_MAX);
+	if (rc >= 0)
+		rc = simulated_record_finish(&m, reterr);
 	if (rc >= 0)
 		rc = ordered_result(&m.o, ret_result);
 	if (rc >= 0)

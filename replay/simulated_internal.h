@@ -5,6 +5,7 @@
  *	simulated.c		one virtual CPU, laps and windows, the run
  *	simulated_ops.c		one operation: objects, sheaves, grace periods
  *	simulated_state.c	machine, warming, result
+ *	simulated_record.c	what the recorder is told (--record)
  *
  * Caches, counters and result are those of the ordered engine (struct ordered), on the simulated
  * build of the variant.
@@ -68,6 +69,12 @@ struct simulated_cpu {
 	bool waits_turn;		  /* serial pace */
 } __attribute__((aligned(64)));
 
+/* How far a CPU's gaps are summed up for the recorder. */
+struct simulated_seen {
+	uint64_t at, ts; /* operations before @at; ns since the tape's first event */
+	bool timer;	 /* the CPU does timer work, no operation */
+};
+
 struct simulated {
 	struct ordered o;
 	struct sim *sim;
@@ -90,6 +97,10 @@ struct simulated {
 	uint64_t stop_seq;
 	bool last_stop;
 	uint64_t counted_from_ps, counted_ops; /* virtual time and operations before the window */
+	/* Only with a recorder. */
+	struct simulated_seen *seen; /* [cpus] */
+	bool running;		     /* virtual CPUs run */
+	uint64_t at_rest_seq, at_rest_ps;
 	/* Serial pace only. */
 	uint16_t *cpu_of_seq; /* [turns]; UINT16_MAX: no operation */
 	uint32_t turn_seq, turns;
@@ -103,6 +114,13 @@ void simulated_rcu_run(struct simulated *m, uint32_t cpu, uint64_t now_ps);
 /* Memory that the operation after the next ones will need comes nearer. */
 void simulated_look_ahead(const struct simulated *m, const struct simulated_cpu *v,
 			  const struct sim_op *next);
+
+/* ---- simulated_record.c ---- */
+/* -ENOMEM.  Nothing to do without a recorder. */
+int simulated_record_init(struct simulated *m) TAPE_MUST_CHECK;
+/* The virtual CPUs stand still; the next event is @seq. */
+void simulated_at_rest(struct simulated *m, uint64_t seq);
+int simulated_record_finish(struct simulated *m, struct tape_err *reterr) TAPE_MUST_CHECK;
 
 /* ---- simulated_state.c ---- */
 int simulated_init(struct simulated *m, struct replay_plan *p, struct tape_err *reterr)

@@ -64,7 +64,7 @@ static void number_slab(struct simulated *m, uint16_t cache, void *obj)
 	struct alloc_slab *s;
 	uint32_t index, number;
 
-	if (!m->o.observer.transition || !(s = alloc_slab_of(m->o.machine, obj, &index)))
+	if (!m->o.numbered || !(s = alloc_slab_of(m->o.machine, obj, &index)))
 		return;
 	alloc_slab_info(s, &info);
 	if (replay_number_get(&m->o.run_of[cache]->numbers, info.id, &number) < 0)

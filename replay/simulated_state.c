@@ -201,7 +201,9 @@ static int init_machine(struct simulated *m, struct replay_plan *p, struct tape_
 		rc = create_caches(m);
 	if (rc >= 0 && init_arrays(m) < 0)
 		rc = tape_err_set(reterr, -ENOMEM, "objects: out of memory");
-	m->run_ahead = !m->serial && !m->streams.freed_twice && !m->o.observer.transition;
+	if (rc >= 0 && simulated_record_init(m) < 0)
+		rc = tape_err_set(reterr, -ENOMEM, "--record: out of memory");
+	m->run_ahead = !m->serial && !m->streams.freed_twice && !m->o.numbered;
 	return rc < 0 ? rc : 0;
 }
 
@@ -291,6 +293,8 @@ int simulated_result(struct simulated *m, struct replay_result *r, struct tape_e
 	s->pace = m->pace;
 	s->scale = scale;
 	r->left_out = m->streams.left_out * scale;
+	if (r->recorder && replay_recorder_locks(r->recorder, s->locks, s->nr_locks) < 0)
+		return tape_err_set(reterr, -ENOMEM, "locks: out of memory");
 	return 0;
 }
 
@@ -311,5 +315,6 @@ void simulated_fini(struct simulated *m)
 	free(m->sheaves);
 	free(m->vcpus);
 	free(m->own_line);
+	free(m->seen);
 	free(m->cpu_of_seq);
 }

@@ -12,6 +12,7 @@ struct replay_stream {
 	/* only when rows are moved */
 	struct replay_reorder *reorder;
 	struct tape_batch *out;
+	uint64_t *seqs;		/* event numbers of its rows */
 	const struct tape_batch *in;
 	uint32_t at;		/* next row of @in */
 	uint64_t segment;	/* windows of the rows that are coming out */
@@ -80,7 +81,8 @@ int replay_stream_open(const struct replay_plan *p, uint32_t columns,
 		s->segment_end = replay_next_window(p, 0);
 		s->reorder = replay_reorder_create(p);
 		s->out = tape_batch_create(TAPE_CHUNK_EVENTS);
-		if (!s->reorder || !s->out)
+		s->seqs = malloc(TAPE_CHUNK_EVENTS * sizeof(*s->seqs));
+		if (!s->reorder || !s->out || !s->seqs)
 			rc = tape_err_set(reterr, -ENOMEM, "replay: out of memory");
 		if (rc >= 0 && p->cfg->infer == REPLAY_INFER_EARLY)
 			rc = foresee(s, columns, reterr);
@@ -101,7 +103,8 @@ static bool take_settled(struct replay_stream *s, bool all)
 	struct tape_event ev;
 
 	while (s->out->events < s->out->capacity) {
-		if (!replay_reorder_pop(s->reorder, all, s->drained, &ev))
+		if (!replay_reorder_pop(s->reorder, all, s->drained, &ev,
+					&s->seqs[s->out->events]))
 			return false;
 		tape_batch_push(s->out, &ev);
 	}
@@ -178,6 +181,11 @@ uint64_t replay_stream_segment(const struct replay_stream *s)
 	return s->segment;
 }
 
+const uint64_t *replay_stream_seqs(const struct replay_stream *s)
+{
+	return s->seqs;
+}
+
 void replay_stream_close(struct replay_stream *s)
 {
 	if (!s)
@@ -185,5 +193,6 @@ void replay_stream_close(struct replay_stream *s)
 	tape_reader_close(s->reader);
 	replay_reorder_destroy(s->reorder);
 	tape_batch_destroy(s->out);
+	free(s->seqs);
 	free(s);
 }

@@ -27,6 +27,8 @@ int replay_stream_next(struct replay_stream *s, const struct tape_batch **ret_ba
  * an orphan free is the number of that orphan (from 0, in recorded order).
  */
 uint64_t replay_stream_segment(const struct replay_stream *s);
+/* Numbers of the current batch's events where rows were moved; NULL: consecutive. */
+const uint64_t *replay_stream_seqs(const struct replay_stream *s);
 void replay_stream_close(struct replay_stream *s); /* NULL is accepted */
 
 #endif

@@ -50,6 +50,7 @@ struct classic_cache {
 #define classic_shrink ALLOC_FN(classic_shrink)
 #define classic_set_knob ALLOC_FN(classic_set_knob)
 #define classic_get_knob ALLOC_FN(classic_get_knob)
+#define classic_cached ALLOC_FN(classic_cached)
 #define classic_state ALLOC_FN(classic_state)
 #define classic_check ALLOC_FN(classic_check)
 #define classic_dump ALLOC_FN(classic_dump)
@@ -63,6 +64,7 @@ void classic_destroy(struct alloc_cache *c);
 void classic_shrink(struct alloc_cache *c);
 int classic_set_knob(struct alloc_cache *c, const char *name, int64_t value);
 int classic_get_knob(const struct alloc_cache *c, const char *name, int64_t *ret_value);
+void classic_cached(const struct alloc_cache *c, struct alloc_cached *by_node);
 void classic_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 int classic_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void classic_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);

@@ -142,20 +142,26 @@ void classic_shrink(struct alloc_cache *c)
 	free(buckets);
 }
 
+void classic_cached(const struct alloc_cache *c, struct alloc_cached *by_node)
+{
+	const struct classic_cache *k = classic_cache(c);
+
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++)
+		if (k->cpus[cpu].slab)
+			by_node[c->machine->cpu_node[cpu]].objs +=
+				alloc_freelist_length(c, k->cpus[cpu].freelist,
+						      k->cpus[cpu].slab->word.objects);
+}
+
 void classic_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state)
 {
 	struct classic_cache *k = classic_cache(c);
 	struct alloc_cache_state st = { 0 };
 
 	alloc_nodes_state(c, k->nodes, &st);
-	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
-		const struct classic_cpu *kc = &k->cpus[cpu];
-
-		st.cpu_slabs += kc->slab != NULL;
-		if (kc->slab)
-			st.cached_objs += alloc_freelist_length(c, kc->freelist,
-								kc->slab->word.objects);
-	}
+	alloc_cached_sum(c, &st);
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++)
+		st.cpu_slabs += k->cpus[cpu].slab != NULL;
 	*ret_state = st;
 }
 

@@ -140,6 +140,7 @@ struct percpu_policy {
 #define percpu_destroy ALLOC_FN(percpu_destroy)
 #define percpu_set_knob ALLOC_FN(percpu_set_knob)
 #define percpu_get_knob ALLOC_FN(percpu_get_knob)
+#define percpu_cached ALLOC_FN(percpu_cached)
 #define percpu_state ALLOC_FN(percpu_state)
 #define percpu_remote_create ALLOC_FN(percpu_remote_create)
 #define percpu_remote_alloc_slow ALLOC_FN(percpu_remote_alloc_slow)
@@ -219,6 +220,7 @@ int percpu_create(const struct percpu_policy *policy, const struct alloc_variant
 void percpu_destroy(struct alloc_cache *c);
 int percpu_set_knob(struct alloc_cache *c, const char *name, int64_t value);
 int percpu_get_knob(const struct alloc_cache *c, const char *name, int64_t *ret_value);
+void percpu_cached(const struct alloc_cache *c, struct alloc_cached *by_node);
 void percpu_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 int percpu_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void percpu_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);

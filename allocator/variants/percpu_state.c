@@ -3,6 +3,22 @@
 #include "allocator/variants/percpu.h"
 #include "allocator/variants/slub_common.h"
 
+void percpu_cached(const struct alloc_cache *c, struct alloc_cached *by_node)
+{
+	const struct percpu_cache *p = percpu_cache(c);
+
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
+		const struct percpu_cpu *pc = &p->cpus[cpu];
+		struct alloc_cached *at = &by_node[c->machine->cpu_node[cpu]];
+
+		if (pc->slab)
+			at->objs += alloc_freelist_length(c, pc->freelist, pc->slab->word.objects);
+		if (p->queues)
+			at->objs += p->queues[cpu].in_nr + p->queues[cpu].out_nr +
+				    alloc_freelist_length(c, pc->claimed, UINT32_MAX - 1);
+	}
+}
+
 void percpu_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state)
 {
 	struct percpu_cache *p = percpu_cache(c);
@@ -21,11 +37,8 @@ void percpu_state(const struct alloc_cache *c, struct alloc_cache_state *ret_sta
 		if (head)
 			st.cpu_slabs += p->policy->era == ALLOC_ERA_3_2 ? head->pobjects
 									: head->slabs;
-		st.cached_objs += alloc_freelist_length(c, pc->freelist, pc->slab->word.objects);
 	}
-	for (uint32_t cpu = 0; p->queues && cpu < c->machine->cpus; cpu++)
-		st.cached_objs += p->queues[cpu].in_nr + p->queues[cpu].out_nr +
-				  alloc_freelist_length(c, p->cpus[cpu].claimed, UINT32_MAX - 1);
+	alloc_cached_sum(c, &st);
 	*ret_state = st;
 }
 

@@ -41,6 +41,7 @@ ALLOC_VARIANT(slab_2_6_30) = {
 	.set_knob = slab_set_knob,
 	.get_knob = slab_get_knob,
 	.state = slab_state,
+	.cached = slab_cached,
 	.check = slab_check,
 	.tick = slab_tick,
 	.read_counters = slab_read_counters,

@@ -144,6 +144,7 @@ static inline struct alloc_slab *slab_next(const struct alloc_link *head,
 #define slab_destroy_cache ALLOC_FN(slab_destroy_cache)
 #define slab_set_knob ALLOC_FN(slab_set_knob)
 #define slab_get_knob ALLOC_FN(slab_get_knob)
+#define slab_cached ALLOC_FN(slab_cached)
 #define slab_state ALLOC_FN(slab_state)
 #define slab_check ALLOC_FN(slab_check)
 #define slab_read_counters ALLOC_FN(slab_read_counters)
@@ -205,6 +206,7 @@ int slab_set_knob(struct alloc_cache *c, const char *name, int64_t value);
 int slab_get_knob(const struct alloc_cache *c, const char *name, int64_t *ret_value);
 
 /* slab_report.c: counters, derived values, dumps; slab_check.c: invariants. */
+void slab_cached(const struct alloc_cache *c, struct alloc_cached *by_node);
 void slab_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 void slab_read_counters(const struct alloc_cache *c, alloc_counter_fn fn, void *ctx);
 void slab_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);

@@ -79,20 +79,29 @@ void slab_read_counters(const struct alloc_cache *c, alloc_counter_fn fn, void *
 			fn(ctx, 0, slab_value_names[value][node], slab_node_value(sc, node, value));
 }
 
+void slab_cached(const struct alloc_cache *c, struct alloc_cached *by_node)
+{
+	const struct slab_cache *sc = slab_cache_of(c);
+
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++)
+		by_node[c->machine->cpu_node[cpu]].objs += sc->cpu_array[cpu]->avail;
+	for (uint32_t i = 0; i < c->machine->nodes; i++)
+		by_node[i].objs += slab_aliens_held(sc, &sc->nodes[i]) +
+				   (sc->nodes[i].shared ? sc->nodes[i].shared->avail : 0);
+}
+
 void slab_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state)
 {
 	const struct slab_cache *sc = slab_cache_of(c);
 	struct alloc_cache_state st = { 0 };
 	uint64_t free_objs = 0;
 
-	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++)
-		st.cached_objs += sc->cpu_array[cpu]->avail;
+	alloc_cached_sum(c, &st);
 	for (uint32_t i = 0; i < c->machine->nodes; i++) {
 		const struct slab_node *n = &sc->nodes[i];
 
 		st.slabs += n->total_slabs;
 		free_objs += n->free_objects;
-		st.cached_objs += slab_aliens_held(sc, n) + (n->shared ? n->shared->avail : 0);
 		for (struct alloc_slab *s = slab_first(&n->partial); s; s = slab_next(&n->partial, s)) {
 			st.partial++;
 			st.objects_partial += s->word.inuse;

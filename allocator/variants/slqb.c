@@ -383,6 +383,7 @@ ALLOC_VARIANT(slqb_2_6_31) = {
 	.set_knob = slqb_set_knob,
 	.get_knob = slqb_get_knob,
 	.state = slqb_state,
+	.cached = slqb_cached,
 	.check = slqb_check,
 	.tick = slqb_tick,
 	.read_counters = slqb_read_counters,

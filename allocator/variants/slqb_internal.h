@@ -89,6 +89,7 @@ static inline struct slqb_cache *slqb_cache_of(const struct alloc_cache *c)
 #define slqb_flush_batch ALLOC_FN(slqb_flush_batch)
 #define slqb_flush_rlist ALLOC_FN(slqb_flush_rlist)
 #define slqb_free_remote ALLOC_FN(slqb_free_remote)
+#define slqb_cached ALLOC_FN(slqb_cached)
 #define slqb_state ALLOC_FN(slqb_state)
 #define slqb_check ALLOC_FN(slqb_check)
 #define slqb_read_counters ALLOC_FN(slqb_read_counters)
@@ -122,6 +123,7 @@ void slqb_flush_rlist(struct slqb_cache *qc, uint32_t cpu, enum alloc_lock_path 
 void slqb_free_remote(struct slqb_cache *qc, uint32_t cpu, void *obj, enum alloc_lock_path path);
 
 /* slqb_report.c */
+void slqb_cached(const struct alloc_cache *c, struct alloc_cached *by_node);
 void slqb_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 int slqb_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void slqb_read_counters(const struct alloc_cache *c, alloc_counter_fn fn, void *ctx);

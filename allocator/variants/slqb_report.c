@@ -73,10 +73,10 @@ static int add_state(const struct slqb_cache *qc, const struct slqb_list *l,
 {
 	struct alloc_cache_state *st = ctx;
 
+	(void)qcpu;
 	(void)shown_cpu;
 	st->slabs += l->nr_slabs;
 	st->partial += l->nr_partial;
-	st->cached_objs += l->freelist.nr + l->remote.nr + (qcpu ? qcpu->rlist.nr : 0);
 	st->objects += l->nr_slabs * qc->head.geo.objects;
 	for (const struct alloc_slab *s = first_slab(&l->partial); s; s = next_slab(&l->partial, s)) {
 		st->objects_partial += s->word.inuse;
@@ -85,11 +85,28 @@ static int add_state(const struct slqb_cache *qc, const struct slqb_list *l,
 	return 0;
 }
 
+static uint64_t list_holds(const struct slqb_list *l)
+{
+	return l->freelist.nr + l->remote.nr;
+}
+
+void slqb_cached(const struct alloc_cache *c, struct alloc_cached *by_node)
+{
+	const struct slqb_cache *qc = slqb_cache_of(c);
+
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++)
+		by_node[c->machine->cpu_node[cpu]].objs += list_holds(&qc->cpus[cpu].list) +
+							   qc->cpus[cpu].rlist.nr;
+	for (uint32_t node = 0; node < c->machine->nodes; node++)
+		by_node[node].objs += list_holds(&qc->nodes[node].list);
+}
+
 void slqb_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state)
 {
 	struct alloc_cache_state st = { 0 };
 
 	each_list(slqb_cache_of(c), add_state, &st);
+	alloc_cached_sum(c, &st);
 	st.total_objects = st.slabs * c->geo.objects;
 	*ret_state = st;
 }

@@ -384,6 +384,7 @@ ALLOC_ENTRIES(classic)
 	.set_knob = classic_set_knob,          \
 	.get_knob = classic_get_knob,          \
 	.state = classic_state,                \
+	.cached = classic_cached,              \
 	.check = classic_check,                \
 	.dump = classic_dump
 

@@ -96,6 +96,7 @@ ALLOC_ENTRY_PLACED(percpu)
 	.set_knob = percpu_set_knob,           \
 	.get_knob = percpu_get_knob,           \
 	.state = percpu_state,                 \
+	.cached = percpu_cached,               \
 	.check = percpu_check,                 \
 	.dump = percpu_dump
 #define PERCPU_COMMON                          \

@@ -121,6 +121,7 @@ static inline struct sheaves_cache *sheaves_of(const struct alloc_cache *c)
 #define sheaves_destroy ALLOC_FN(sheaves_destroy)
 #define sheaves_set_knob ALLOC_FN(sheaves_set_knob)
 #define sheaves_get_knob ALLOC_FN(sheaves_get_knob)
+#define sheaves_cached ALLOC_FN(sheaves_cached)
 #define sheaves_state ALLOC_FN(sheaves_state)
 #define sheaves_check ALLOC_FN(sheaves_check)
 #define sheaves_dump ALLOC_FN(sheaves_dump)
@@ -256,6 +257,7 @@ int sheaves_create(struct alloc_machine *m, const struct alloc_cache_config *cfg
 void sheaves_destroy(struct alloc_cache *c);
 int sheaves_set_knob(struct alloc_cache *c, const char *name, int64_t value);
 int sheaves_get_knob(const struct alloc_cache *c, const char *name, int64_t *ret_value);
+void sheaves_cached(const struct alloc_cache *c, struct alloc_cached *by_node);
 void sheaves_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 int sheaves_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void sheaves_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);
@@ -306,6 +308,7 @@ void sheaves_sheaf_return(struct alloc_cache *c, uint32_t cpu, struct alloc_shea
 	.set_knob = sheaves_set_knob,                \
 	.get_knob = sheaves_get_knob,                \
 	.state = sheaves_state,                      \
+	.cached = sheaves_cached,                    \
 	.check = sheaves_check,                      \
 	.free_rcu = sheaves_free_rcu_entry,          \
 	.rcu_barrier = sheaves_rcu_barrier,          \

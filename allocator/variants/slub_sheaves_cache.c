@@ -239,25 +239,29 @@ static uint64_t cached_objects(const struct alloc_sheaf *s)
 	return nr;
 }
 
-void sheaves_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state)
+void sheaves_cached(const struct alloc_cache *c, struct alloc_cached *by_node)
 {
 	const struct sheaves_cache *sc = sheaves_of(c);
 
-	*ret_state = (struct alloc_cache_state){ 0 };
-	alloc_nodes_state(c, sc->nodes, ret_state);
 	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
 		const struct sheaves_cpu *pc = &sc->cpus[cpu];
 
-		ret_state->cached_objs += pc->main->size + cached_objects(pc->waiting) +
-					  pc->nr_deferred;
-		ret_state->cached_objs += pc->spare ? pc->spare->size : 0;
-		ret_state->cached_objs += pc->rcu_free ? pc->rcu_free->size : 0;
+		by_node[c->machine->cpu_node[cpu]].objs +=
+			pc->main->size + cached_objects(pc->waiting) + pc->nr_deferred +
+			(pc->spare ? pc->spare->size : 0) + (pc->rcu_free ? pc->rcu_free->size : 0);
 	}
 	for (uint32_t n = 0; n < c->machine->nodes; n++) {
-		ret_state->cached_objs += cached_objects(sc->barns[n].full);
-		ret_state->full_sheaves += sc->barns[n].nr_full;
-		ret_state->empty_sheaves += sc->barns[n].nr_empty;
+		by_node[n].objs += cached_objects(sc->barns[n].full);
+		by_node[n].full_sheaves += sc->barns[n].nr_full;
+		by_node[n].empty_sheaves += sc->barns[n].nr_empty;
 	}
+}
+
+void sheaves_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state)
+{
+	*ret_state = (struct alloc_cache_state){ 0 };
+	alloc_nodes_state(c, sheaves_of(c)->nodes, ret_state);
+	alloc_cached_sum(c, ret_state);
 }
 
 static void dump_node(const struct sheaves_cache *sc, struct alloc_dump *d, uint32_t node, bool full)
