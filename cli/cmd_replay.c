@@ -13,6 +13,7 @@
 #include "cli/replay_print.h"
 #include "cli/replay_store.h"
 #include "cli/verb.h"
+#include "replay/recorder.h"
 #include "store/tape.h"
 
 static struct {
@@ -80,16 +81,17 @@ static int run_all(const char *path, struct tape *t, struct replay_config *cfg, 
 	const bool stored = cli_stores_result(path, opt.results);
 	int rc = 0;
 
-	/* By default the first run alone: the others differ by their seed only. */
-	if (!cli_replay_record_given() && cfg->mode != REPLAY_PARALLEL)
-		cfg->record = REPLAY_RECORD_ALL;
 	if (!stored)
 		cfg->record = 0;
 	for (uint32_t i = 0; i < nr && rc >= 0; i++) {
 		rc = replay_run(t, cfg, &results[i], err);
 		if (rc >= 0 && stored)
 			rc = cli_store_result("replay", path, opt.results, results[i], args, err);
-		if (!cli_replay_record_given())
+		if (results[i]) {
+			replay_recorder_destroy(results[i]->recorder);
+			results[i]->recorder = NULL;
+		}
+		if (!cli_replay_record_given()) /* the others differ by their seed only */
 			cfg->record = 0;
 		cfg->seed++;
 		cfg->paths = NULL; /* of the first run only */
@@ -114,6 +116,8 @@ static int replay_once(const char *path, struct tape *t, struct replay_config *c
 	int rc = results ? open_paths(&paths, err) : -ENOMEM;
 
 	cfg->paths = paths;
+	if (!cli_replay_record_given() && cfg->mode != REPLAY_PARALLEL)
+		cfg->record = REPLAY_RECORD_ALL;
 	if (rc >= 0)
 		rc = run_all(path, t, cfg, nr, args, results, err);
 	if (paths && paths != stdout && fclose(paths) && rc >= 0)

@@ -36,6 +36,7 @@ void replay_recorder_moments(struct replay_recorder *r, replay_moment_fn now, vo
 {
 	r->now = now;
 	r->ctx = ctx;
+	tape_run_buffer_small_stacks(r->rows);
 }
 
 void replay_recorder_destroy(struct replay_recorder *r)

@@ -38,7 +38,7 @@ typedef void (*replay_moment_fn)(void *ctx, struct replay_moment *ret_moment);
  */
 int replay_recorder_create(const struct replay_plan *p, replay_moment_fn now, void *ctx,
 			   struct replay_recorder **ret_recorder) TAPE_MUST_CHECK;
-/* Another engine's moments from now on. */
+/* Another engine's moments from now on, which calls from fibers. */
 void replay_recorder_moments(struct replay_recorder *r, replay_moment_fn now, void *ctx);
 void replay_recorder_destroy(struct replay_recorder *r); /* NULL is accepted */
 

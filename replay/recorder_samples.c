@@ -48,6 +48,7 @@ static void thin_out(struct replay_recorder *r)
 struct look {
 	struct replay_recorder *r;
 	struct tape_sample *rows;
+	struct alloc_cached *by_node; /* [nodes]; not on the stack, which may be a fiber's */
 };
 
 static void look_at(void *ctx, struct alloc_slab *s)
@@ -71,7 +72,7 @@ static void look_at(void *ctx, struct alloc_slab *s)
 static void look_at_caches(const struct look *l)
 {
 	const struct alloc_variant *v = l->r->plan->variant;
-	struct alloc_cached by_node[ALLOC_NODE_MAX];
+	struct alloc_cached *by_node = l->by_node;
 
 	for (size_t i = 0; v->cached && i < l->r->nr_caches; i++) {
 		memset(by_node, 0, l->r->nodes * sizeof(*by_node));
@@ -119,7 +120,10 @@ void replay_recorder_sample(struct replay_recorder *r, uint64_t ts, uint64_t vts
 	if (r->nr_points == RECORDER_POINTS_MAX)
 		thin_out(r);
 	l.rows = calloc(r->nr_caches * r->nodes, sizeof(*l.rows));
-	if (!l.rows) {
+	l.by_node = calloc(r->nodes, sizeof(*l.by_node));
+	if (!l.rows || !l.by_node) {
+		free(l.rows);
+		free(l.by_node);
 		r->rc = -ENOMEM;
 		return;
 	}
@@ -128,5 +132,6 @@ void replay_recorder_sample(struct replay_recorder *r, uint64_t ts, uint64_t vts
 	r->points[r->nr_points++] = (struct recorder_point){ r->nr_samples, at_ns };
 	keep_rows(r, l.rows, ts, vts);
 	free(l.rows);
+	free(l.by_node);
 	r->due_ns = at_ns - at_ns % r->interval_ns + r->interval_ns;
 }

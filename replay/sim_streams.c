@@ -190,7 +190,7 @@ static int load_row(struct loader *l, const struct tape_batch *b, uint32_t i)
 	int rc = 0;
 
 	if (b->first_seq + i >= l->plan->from_seq && l->window_ts == UINT64_MAX)
-		l->window_ts = b->ts[i];
+		l->window_ts = s->window_ts = b->ts[i];
 	if (!wanted(l, b, i)) {
 		s->left_out++;
 		return 0;

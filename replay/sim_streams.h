@@ -43,6 +43,7 @@ struct sim_streams {
 	uint32_t longest;    /* rows of the longest bulk call */
 	uint64_t orphans;    /* frees flagged SIM_OP_ORPHAN */
 	uint64_t left_out;
+	uint64_t window_ts;  /* time of the first event of the counting window: gaps begin anew there */
 	bool freed_twice;    /* some object is freed more than once: SIM_OP_OWN proves nothing */
 	void *block;
 	size_t block_bytes;

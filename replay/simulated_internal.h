@@ -71,7 +71,7 @@ struct simulated_cpu {
 
 /* How far a CPU's gaps are summed up for the recorder. */
 struct simulated_seen {
-	uint64_t at, ts; /* operations before @at; ns since the tape's first event */
+	uint64_t at, ts; /* operations before @at; tape time of the last of them, ns */
 	bool timer;	 /* the CPU does timer work, no operation */
 };
 

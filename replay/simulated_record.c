@@ -23,6 +23,16 @@ static uint64_t current(const struct simulated_cpu *v)
 	return i;
 }
 
+static void pass_gap(const struct simulated *m, struct simulated_seen *seen,
+		     const struct sim_op *op)
+{
+	const struct replay_plan *p = m->o.plan;
+
+	if (p->from_seq && op->seq >= p->from_seq && seen->ts < m->streams.window_ts)
+		seen->ts = m->streams.window_ts;
+	seen->ts += op->gap_ns;
+}
+
 static void moment(void *ctx, struct replay_moment *ret_moment)
 {
 	struct simulated *m = ctx;
@@ -37,12 +47,12 @@ static void moment(void *ctx, struct replay_moment *ret_moment)
 	cpu = sim_running(m->sim);
 	seen = &m->seen[cpu];
 	at = current(&m->vcpus[cpu]);
-	if (at < seen->at)
+	if (at + 1 < seen->at)
 		*seen = (struct simulated_seen){ .timer = seen->timer }; /* another lap */
 	for (; seen->at <= at; seen->at++)
-		seen->ts += m->vcpus[cpu].ops[seen->at].gap_ns;
+		pass_gap(m, seen, &m->vcpus[cpu].ops[seen->at]);
 	ret_moment->seq = m->vcpus[cpu].ops[at].seq;
-	ret_moment->ts = m->o.plan->totals.ts_min + seen->ts;
+	ret_moment->ts = seen->ts;
 	ret_moment->vts = sim_now_ps(m->sim, cpu) / SIM_PS_PER_NS;
 	if (!seen->timer)
 		ret_moment->op = m->vcpus[cpu].ops[at].op;

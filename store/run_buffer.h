@@ -50,6 +50,8 @@ struct tape_run_buffer;
 
 /* *ret_buffer is the caller's.  -ENOMEM. */
 int tape_run_buffer_create(struct tape_run_buffer **ret_buffer) TAPE_MUST_CHECK;
+/* Rows come from stacks that are too small for compressing: a thread does that from now on. */
+void tape_run_buffer_small_stacks(struct tape_run_buffer *b);
 void tape_run_buffer_destroy(struct tape_run_buffer *b); /* NULL is accepted */
 
 /* Append one row.  -ENOMEM. */

@@ -2,6 +2,7 @@
 #include "store/run_rows.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ struct tape_run_buffer {
 	struct open_chunk open[RUN_KINDS];
 	struct block *first, **last;
 	uint64_t bytes;
+	bool small_stacks;
 	struct tape_codec *codec;
 	char *scratch;
 	size_t scratch_bytes;
@@ -80,6 +82,11 @@ void tape_run_buffer_destroy(struct tape_run_buffer *b)
 uint64_t tape_run_buffer_bytes(const struct tape_run_buffer *b)
 {
 	return b->bytes;
+}
+
+void tape_run_buffer_small_stacks(struct tape_run_buffer *b)
+{
+	b->small_stacks = true;
 }
 
 /* ---- rows to chunks ---- */
@@ -153,13 +160,40 @@ static int close_chunk(struct tape_run_buffer *b, enum run_kind kind)
 	return 0;
 }
 
+struct closing {
+	struct tape_run_buffer *buffer;
+	enum run_kind kind;
+	int rc;
+};
+
+static void *closing_thread(void *arg)
+{
+	struct closing *c = arg;
+
+	c->rc = close_chunk(c->buffer, c->kind);
+	return NULL;
+}
+
+/* close_chunk() on a stack that has room for it. */
+static int close_elsewhere(struct tape_run_buffer *b, enum run_kind kind)
+{
+	struct closing c = { .buffer = b, .kind = kind };
+	pthread_t thread;
+	int rc = pthread_create(&thread, NULL, closing_thread, &c);
+
+	if (rc)
+		return -rc;
+	pthread_join(thread, NULL);
+	return c.rc;
+}
+
 static int add(struct tape_run_buffer *b, enum run_kind kind, const int64_t *values)
 {
 	struct open_chunk *c = &b->open[kind];
 	const int columns = run_kinds[kind].columns;
 
 	if (c->nr == TAPE_CHUNK_EVENTS) {
-		int rc = close_chunk(b, kind);
+		int rc = b->small_stacks ? close_elsewhere(b, kind) : close_chunk(b, kind);
 
 		if (rc < 0)
 			return rc;
