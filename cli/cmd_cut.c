@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* slabtape cut: a part of a tape as a tape of its own. */
-#include <errno.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "cli/open_source.h"
+#include "cli/range_opts.h"
 #include "cli/verb.h"
 #include "store/tape.h"
 
@@ -26,87 +24,20 @@ static const struct poptOption options[] = {
 	POPT_TABLEEND,
 };
 
-/* "1.5ms" as ns; false when @text is no time (and so the name of a marker). */
-static bool parse_time(const char *text, uint64_t *ret_ns)
-{
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
-	char *end;
-	double value;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	value = strtod(text, &end);
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(end, units[i].unit) != 0 || value * units[i].ns >= 9.2e18)
-			continue;
-		*ret_ns = (uint64_t)(value * units[i].ns + 0.5);
-		return true;
-	}
-	return false;
-}
-
-/* The event of the first marker whose text, up to its first blank, is @name. */
-static int find_marker(struct tape *t, const char *name, uint64_t *ret_seq, struct tape_err *reterr)
-{
-	struct tape_marker *markers = NULL;
-	size_t nr = 0, i;
-	int rc = tape_markers_get(t, &markers, &nr, reterr);
-
-	if (rc < 0)
-		return rc;
-	for (i = 0; i < nr; i++) {
-		size_t word = strcspn(markers[i].name, " ");
-
-		if (!strcmp(markers[i].name, name) ||
-		    (strlen(name) == word && !strncmp(markers[i].name, name, word)))
-			break;
-	}
-	if (i < nr)
-		*ret_seq = markers[i].seq;
-	else
-		rc = tape_err_set(reterr, -TAPE_E_USAGE,
-				  "no marker '%s', and no time (a number with ns, us, ms or s)", name);
-	free(markers);
-	return rc;
-}
-
 static int bounds(struct tape *t, struct tape_range *range, struct tape_err *reterr)
 {
 	int rc = 0;
 
-	if (from && !parse_time(from, &range->ts_begin))
-		rc = find_marker(t, from, &range->seq_begin, reterr);
-	if (rc == 0 && to && !parse_time(to, &range->ts_end))
-		rc = find_marker(t, to, &range->seq_end, reterr);
+	if (from && !cli_parse_time(from, &range->ts_begin))
+		rc = cli_find_marker(t, from, &range->seq_begin, NULL, reterr);
+	if (rc == 0 && to && !cli_parse_time(to, &range->ts_end))
+		rc = cli_find_marker(t, to, &range->seq_end, NULL, reterr);
 	if (rc < 0)
 		return rc;
 	if (range->seq_begin >= range->seq_end || range->ts_begin >= range->ts_end)
 		return tape_err_set(reterr, -TAPE_E_USAGE, "--to %s is not after --from %s",
 				    to ? to : "(end)", from ? from : "(begin)");
 	return 0;
-}
-
-static int find_cache(struct tape *t, const char *name, int32_t *ret_cache, struct tape_err *reterr)
-{
-	struct tape_cache *caches = NULL;
-	size_t nr = 0;
-	int rc = tape_caches_get(t, &caches, &nr, reterr);
-
-	if (rc < 0)
-		return rc;
-	rc = tape_err_set(reterr, -TAPE_E_USAGE, "no cache '%s'; slabtape info lists them", name);
-	for (size_t i = 0; i < nr; i++) {
-		if (strcmp(caches[i].name, name) != 0)
-			continue;
-		*ret_cache = caches[i].id;
-		reterr->code = rc = 0;
-		break;
-	}
-	free(caches);
-	return rc;
 }
 
 static int print_summary(const char *path, struct tape_err *reterr)
@@ -146,7 +77,7 @@ static int run(const char *path)
 	if (rc == 0)
 		rc = bounds(t, &cut.range, &err);
 	if (rc == 0 && cache_name)
-		rc = find_cache(t, cache_name, &cut.cache, &err);
+		rc = cli_find_cache(t, cache_name, &cut.cache, &err);
 	if (rc == 0)
 		rc = tape_cut(t, &cut, output, force, &err);
 	if (rc == 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyze/ask.h"
 #include "base/cleanup.h"
 #include "cli/open_source.h"
 #include "cli/output.h"
@@ -98,7 +99,7 @@ static int collect(struct tape *t, const char *path, json_t **ret_report, struct
 	for (size_t i = 0; rc == 0 && i < LISTS; i++) {
 		json_t *rows;
 
-		rc = rows_query(tape_db(t), lists[i].sql, &rows, reterr);
+		rc = analyze_ask(tape_db(t), lists[i].sql, NULL, &rows, reterr);
 		if (rc == 0)
 			json_object_set_new(report, lists[i].name, rows);
 	}

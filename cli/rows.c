@@ -2,49 +2,8 @@
 #include "cli/rows.h"
 
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-
-static json_t *cell_json(sqlite3_stmt *s, int i)
-{
-	switch (sqlite3_column_type(s, i)) {
-	case SQLITE_INTEGER:
-		return json_integer(sqlite3_column_int64(s, i));
-	case SQLITE_FLOAT:
-		return json_real(sqlite3_column_double(s, i));
-	case SQLITE_TEXT:
-		return json_string((const char *)sqlite3_column_text(s, i));
-	default:
-		return json_null();
-	}
-}
-
-int rows_query(struct sqlite3 *db, const char *sql, json_t **ret_rows, struct tape_err *reterr)
-{
-	json_t *rows = json_array();
-	sqlite3_stmt *s = NULL;
-	int step = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
-
-	while (step == SQLITE_OK || step == SQLITE_ROW) {
-		json_t *row;
-
-		step = sqlite3_step(s);
-		if (step != SQLITE_ROW)
-			break;
-		row = json_object();
-		for (int i = 0; i < sqlite3_column_count(s); i++)
-			json_object_set_new(row, sqlite3_column_name(s, i), cell_json(s, i));
-		json_array_append_new(rows, row);
-	}
-	sqlite3_finalize(s);
-	if (step == SQLITE_DONE) {
-		*ret_rows = rows;
-		return 0;
-	}
-	json_decref(rows);
-	return tape_err_set(reterr, -TAPE_E_FORMAT, "reading the tape: %s", sqlite3_errmsg(db));
-}
 
 static void print_value(struct output *o, const json_t *value)
 {
@@ -60,7 +19,21 @@ static void print_value(struct output *o, const json_t *value)
 		output_null(o);
 }
 
+static const char *heading_of(const struct rows_heading *headings, const char *key)
+{
+	for (; headings && headings->key; headings++)
+		if (!strcmp(headings->key, key))
+			return headings->heading;
+	return key;
+}
+
 int rows_print(FILE *out, enum output_format format, json_t *rows)
+{
+	return rows_print_headed(out, format, rows, NULL);
+}
+
+int rows_print_headed(FILE *out, enum output_format format, json_t *rows,
+		      const struct rows_heading *headings)
 {
 	json_t *first = json_array_get(rows, 0);
 	const char **names, *key;
@@ -74,7 +47,7 @@ int rows_print(FILE *out, enum output_format format, json_t *rows)
 	if (!names)
 		return -ENOMEM;
 	json_object_foreach(first, key, value)
-		names[nr++] = key;
+		names[nr++] = heading_of(headings, key);
 	o = output_begin(out, format, (int)nr, names);
 	free(names);
 	if (!o)

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of SQL queries as JSON values, and JSON rows as tables: for verbs that print both. */
+/* Tables as JSON rows (analyze/ask.h) printed in every format. */
 #ifndef SLABTAPE_CLI_ROWS_H
 #define SLABTAPE_CLI_ROWS_H
 
 #include <jansson.h>
 
-#include "base/error.h"
 #include "cli/output.h"
-
-struct sqlite3;
-
-/* *ret_rows: array of objects, one per row of @sql, keys in column order; the caller decrefs. */
-int rows_query(struct sqlite3 *db, const char *sql, json_t **ret_rows, struct tape_err *reterr)
-	TAPE_MUST_CHECK;
 
 /* Print @rows (objects with the same keys in the same order); nothing when there are none. */
 int rows_print(FILE *out, enum output_format format, json_t *rows);
+
+/* What a column is called on paper; a table of them ends with a NULL key. */
+struct rows_heading {
+	const char *key, *heading;
+};
+
+/* The same, with the headings of @headings instead of the keys (NULL: the keys). */
+int rows_print_headed(FILE *out, enum output_format format, json_t *rows,
+		      const struct rows_heading *headings);
 
 #endif

@@ -27,7 +27,7 @@ static int store_counters(struct tape *t, int64_t run, const struct replay_resul
 	return rc;
 }
 
-/* What sysfs would show at the end, under its sysfs names. */
+/* What sysfs would show at the end, under its sysfs names; and cached_objs. */
 static int store_state(struct tape *t, int64_t run, const struct replay_cache *c,
 		       struct tape_err *reterr)
 {
@@ -42,6 +42,11 @@ static int store_state(struct tape *t, int64_t run, const struct replay_cache *c
 		{ "objects_partial", c->state.objects_partial },
 		{ "cpu_slabs", c->state.cpu_slabs },
 		{ "slabs_cpu_partial", c->state.slabs_cpu_partial },
+		{ "cached_objs", c->state.cached_objs },
+		{ "object_size", c->geo.object_size },
+		{ "slab_size", c->geo.size },
+		{ "objs_per_slab", c->geo.objects },
+		{ "order", c->geo.order },
 	};
 	int rc = 0;
 
