@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -79,6 +80,15 @@ static void fiber_entry(struct fiber *self)
 	abort(); /* @fn returned: a programming error, see fiber_create() */
 }
 
+/*
+ * Stacks end at the same place in their pages, and what stands at one place in all pages meets in
+ * few sets of the first-level cache: each stack begins a little lower than its neighbour's.
+ */
+static char *stack_top(const struct fiber *f)
+{
+	return f->stack + f->stack_bytes - ((uintptr_t)f->map >> 12) % 31 * 128;
+}
+
 #if defined(__x86_64__)
 /* Push the callee-saved registers, change stacks, pop, and jump to where the other one stopped. */
 void fiber_swap(void **save_sp, void *load_sp);
@@ -108,7 +118,7 @@ void fiber_first(void);
 static void prepare(struct fiber *f)
 {
 	/* r15 r14 r13 r12 rbx rbp, then the address to continue at. */
-	uint64_t *top = (uint64_t *)(void *)(f->stack + f->stack_bytes);
+	uint64_t *top = (uint64_t *)(void *)stack_top(f);
 
 	top -= 9; /* after the seven pops the stack pointer is 16-aligned, as before a call */
 	top[0] = top[1] = top[2] = 0;
@@ -149,7 +159,7 @@ void fiber_first(void);
 
 static void prepare(struct fiber *f)
 {
-	uint64_t *top = (uint64_t *)(void *)(f->stack + f->stack_bytes);
+	uint64_t *top = (uint64_t *)(void *)stack_top(f);
 
 	top -= 20;
 	for (int i = 0; i < 20; i++)
@@ -178,8 +188,11 @@ static void prepare(struct fiber *f)
 
 struct fiber *fiber_create_main(void)
 {
-	struct fiber *f = calloc(1, sizeof(*f));
+	const size_t bytes = (sizeof(struct fiber) + 63) / 64 * 64;
+	struct fiber *f = aligned_alloc(64, bytes);
 
+	if (f)
+		memset(f, 0, bytes);
 #if FIBER_TSAN
 	if (f)
 		f->tsan = __tsan_get_current_fiber();

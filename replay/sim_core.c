@@ -73,7 +73,7 @@ struct sim *sim_create(uint32_t cpus, const uint16_t *cpu_node, const struct sim
 	for (s->leaves = 2; s->leaves < cpus;)
 		s->leaves *= 2;
 	s->vcpus = aligned_alloc(64, cpus * sizeof(*s->vcpus));
-	s->keys = aligned_alloc(64, 2 * s->leaves * sizeof(*s->keys) + 64);
+	s->keys = aligned_alloc(64, (2 * s->leaves * sizeof(*s->keys) + 63) / 64 * 64);
 	s->host = fiber_create_main();
 	if (sim_lines_init(&s->lines) < 0 || !s->vcpus || !s->keys || !s->host) {
 		s->cpus = 0; /* no fibers yet */

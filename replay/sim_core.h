@@ -85,6 +85,7 @@ struct sim_vcpu {
 	void *arg;
 	uint32_t cpu, state;
 	uint32_t next_waiter; /* in a lock's queue; UINT32_MAX at its end */
+	uint64_t accesses;    /* the variant's, of anything shared: tells whether it left the fast path */
 } __attribute__((aligned(64)));
 
 struct sim {

@@ -17,7 +17,6 @@ static struct {
 		struct alloc_lock lock;
 	} __attribute__((aligned(64))) *zones; /* [nodes] */
 	uint64_t *page_requests;  /* [cpus] */
-	uint64_t *accesses;	  /* [cpus] to anything shared */
 } hooks;
 
 static struct sim_lock_record *record_of(struct alloc_lock *l)
@@ -64,7 +63,7 @@ static uint32_t payer(void)
 {
 	uint32_t cpu = sim_running(hooks.sim);
 
-	hooks.accesses[cpu]++;
+	hooks.sim->vcpus[cpu].accesses++;
 	return cpu;
 }
 
@@ -171,8 +170,7 @@ int sim_hooks_attach(struct sim *s, const struct replay_costs *costs, uint32_t c
 	assert(!hooks.sim);
 	hooks.zones = aligned_alloc(64, nodes * sizeof(*hooks.zones));
 	hooks.page_requests = calloc(cpus, sizeof(*hooks.page_requests));
-	hooks.accesses = calloc(cpus, sizeof(*hooks.accesses));
-	if (!hooks.zones || !hooks.page_requests || !hooks.accesses) {
+	if (!hooks.zones || !hooks.page_requests) {
 		sim_hooks_detach();
 		return -ENOMEM;
 	}
@@ -186,11 +184,6 @@ int sim_hooks_attach(struct sim *s, const struct replay_costs *costs, uint32_t c
 	hooks.last = &hooks.first;
 	alloc_sim_set_hooks(&table);
 	return 0;
-}
-
-const uint64_t *sim_hooks_accesses(void)
-{
-	return hooks.accesses;
 }
 
 void sim_hooks_live(bool live)
@@ -214,7 +207,6 @@ void sim_hooks_detach(void)
 	}
 	free(hooks.zones);
 	free(hooks.page_requests);
-	free(hooks.accesses);
 	__builtin_memset(&hooks, 0, sizeof(hooks));
 	alloc_sim_set_hooks(NULL);
 }

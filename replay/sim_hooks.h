@@ -40,9 +40,6 @@ void sim_hooks_detach(void);
 /* While not live (the state after attach) accesses cost nothing and may come from any thread's own
  * stack: creating caches, warming, destroying. */
 void sim_hooks_live(bool live);
-/* [cpus]: how often each touched something shared, which tells whether a call left the fast path.
- * Borrowed until detach. */
-const uint64_t *sim_hooks_accesses(void);
 /* Statistics of every lock start from zero.  No lock may be held. */
 void sim_hooks_clear(void);
 /* The lock records, in order of first use; borrowed. */

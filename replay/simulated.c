@@ -95,12 +95,12 @@ static void think(struct simulated *m, uint32_t cpu, const struct sim_op *op)
 
 static void one_operation(struct simulated *m, uint32_t cpu, const struct sim_op *op)
 {
-	uint64_t accesses = m->accesses[cpu];
+	uint64_t accesses = m->sim->vcpus[cpu].accesses;
 
 	timer_work(m, cpu);
 	sim_work(m->sim, cpu, m->costs.op_fast_ps);
 	simulated_execute(m, cpu, op);
-	if (m->accesses[cpu] != accesses)
+	if (m->sim->vcpus[cpu].accesses != accesses)
 		sim_work(m->sim, cpu, m->costs.op_slow_ps);
 	m->o.ops++;
 }

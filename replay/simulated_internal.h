@@ -43,8 +43,9 @@ struct simulated_rcu_entry {
 	uint64_t due_ps;
 };
 struct simulated_rcu {
+	uint64_t head, nr;
 	struct simulated_rcu_entry *entries;
-	uint64_t head, nr, capacity;
+	uint64_t capacity;
 };
 
 /* A prefilled sheaf and whose turn it is. */
@@ -55,15 +56,17 @@ struct simulated_sheaf {
 
 /* One virtual CPU.  Sync: its own fiber, but for what others look at while it waits. */
 struct simulated_cpu {
+	/* What every operation looks at: one cache line of the host. */
 	const struct sim_op *ops; /* stream of the recorded CPU it stands for */
 	uint64_t nr, next;	  /* operations there; the one to come */
 	struct simulated_object *objects; /* of its copy of the recording */
+	uint64_t next_tick_ps;
+	struct simulated_rcu rcu;
+	/* The rest. */
 	void **left;			  /* of its copy: objects that outlived the last lap */
 	struct simulated_sheaf *sheaves;  /* of its copy */
 	void **bulk;			  /* [SIMULATED_BULK_MAX] */
-	uint64_t next_tick_ps;
 	uint64_t random;		  /* state of the jitter's generator */
-	struct simulated_rcu rcu;
 	struct simulated_sheaf *waits_sheaf; /* whose turn it waits for; NULL: none */
 	uint32_t waits_for;		  /* that turn */
 	bool waits_turn;		  /* serial pace */
@@ -84,7 +87,6 @@ struct simulated {
 	bool serial, attached;
 	bool run_ahead;		   /* nobody watches the order in which objects are handed out */
 	uint32_t cpus;		   /* streams.cpus x scale */
-	const uint64_t *accesses;  /* [cpus], see sim_hooks_accesses() */
 	struct simulated_cpu *vcpus;
 	struct simulated_object *objects; /* [scale][streams.objects] */
 	size_t objects_bytes;

@@ -193,7 +193,6 @@ static int init_machine(struct simulated *m, struct replay_plan *p, struct tape_
 	if (!m->sim || sim_hooks_attach(m->sim, &m->costs, m->cpus, p->cpu_node, p->nodes) < 0)
 		return tape_err_set(reterr, -ENOMEM, "%u virtual CPUs: out of memory", m->cpus);
 	m->attached = true;
-	m->accesses = sim_hooks_accesses();
 	rc = ordered_init(&m->o, p, reterr);
 	if (rc >= 0 && !(m->own_line = calloc(UINT16_MAX + 1u, 1)))
 		rc = tape_err_set(reterr, -ENOMEM, "caches: out of memory");
