@@ -248,7 +248,6 @@ void *percpu_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t g
 	if (__builtin_expect(!obj || percpu_wrong_node(pc->slab, node), 0))
 		return p->policy->alloc_slow(p, cpu, node, gfp);
 	pc->freelist = alloc_free_next(c, obj);
-	__builtin_prefetch(pc->freelist, 1); /* the next allocation reads its link */
 	alloc_count(c, cpu, ALLOC_C_ALLOC_FASTPATH);
 	return obj;
 }
