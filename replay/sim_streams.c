@@ -34,12 +34,6 @@ void sim_array_free(void *array, size_t bytes)
 		munmap(array, bytes + 1);
 }
 
-bool sim_op_sheaf(uint8_t op)
-{
-	return op == TAPE_OP_PREFILL || op == TAPE_OP_SHEAF_ALLOC || op == TAPE_OP_SHEAF_REFILL ||
-	       op == TAPE_OP_SHEAF_RETURN;
-}
-
 /* By cache id: whether it is replayed. */
 static void note_replayed(const struct replay_plan *p, uint8_t *ret_replayed)
 {
@@ -47,15 +41,22 @@ static void note_replayed(const struct replay_plan *p, uint8_t *ret_replayed)
 		ret_replayed[p->caches[i].row.id] = p->caches[i].left_out == REPLAY_IN;
 }
 
+/* One stream while it is loaded. */
+struct lane {
+	struct sim_op *ops;
+	uint64_t nr;		/* so far */
+	uint64_t last_ts;	/* of its last event */
+	uint32_t bulk, bulk_at; /* bulk id whose rows are being gathered, place of its first row */
+};
+
 struct loader {
 	struct sim_streams *s;
+	struct lane *lanes;	      /* [cpus] */
 	const struct replay_plan *plan;
 	uint8_t *replayed;	      /* [65536] */
 	uint16_t *alloc_cpu;	      /* [objects_room] who allocated; NEVER_ALLOCATED, FREED */
 	uint64_t objects_room;
 	uint32_t *turns;	      /* [s->sheaves] operations so far on each sheaf */
-	uint64_t *last_ts;	      /* [cpus] */
-	uint32_t *bulk, *bulk_at;     /* [cpus] bulk id whose rows are being gathered, first row */
 	uint64_t window_ts;	      /* time of the first event of the window; UINT64_MAX: to come */
 };
 
@@ -75,21 +76,21 @@ static bool wanted(const struct loader *l, const struct tape_batch *b, uint32_t 
 	}
 }
 
-static struct sim_op op_of(const struct loader *l, const struct tape_batch *b, uint32_t i)
+/* Row @i as an operation; what needs more than the row is left to be filled in. */
+static inline void set_op(struct sim_op *op, const struct loader *l, const struct tape_batch *b,
+			  uint32_t i)
 {
 	const int32_t node = b->node_req[i];
 
-	return (struct sim_op){
-		.object = b->object[i] == TAPE_NO_OBJECT ? SIM_NO_OBJECT : (uint32_t)b->object[i],
-		.seq = (uint32_t)(b->first_seq + i),
-		.aux = (uint32_t)b->arg[i],
-		.nr = 1,
-		.cache = b->cache[i],
-		.gfp = b->gfp[i],
-		.node = (int16_t)(node >= 0 && (uint32_t)node < l->plan->nodes ? node :
-										   ALLOC_NODE_ANY),
-		.op = b->op[i],
-	};
+	op->object = b->object[i] == TAPE_NO_OBJECT ? SIM_NO_OBJECT : (uint32_t)b->object[i];
+	op->seq = (uint32_t)(b->first_seq + i);
+	op->aux = (uint32_t)b->arg[i];
+	op->nr = 1;
+	op->cache = b->cache[i];
+	op->gfp = b->gfp[i];
+	op->node = (int16_t)(node >= 0 && (uint32_t)node < l->plan->nodes ? node : ALLOC_NODE_ANY);
+	op->op = b->op[i];
+	op->flags = 0;
 }
 
 /* A sheaf is one thing: what the recording did with it in turn stays in that order. */
@@ -116,13 +117,11 @@ static int take_turn(struct loader *l, struct sim_op *op, int64_t arg)
 	return 0;
 }
 
-static int object_room(struct loader *l, uint64_t object)
+static __attribute__((noinline)) int object_grow(struct loader *l, uint64_t object)
 {
 	uint64_t want = object + 1 + object / 2;
 	uint16_t *grown;
 
-	if (object < l->objects_room)
-		return 0;
 	grown = realloc(l->alloc_cpu, want * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
@@ -130,6 +129,11 @@ static int object_room(struct loader *l, uint64_t object)
 	l->alloc_cpu = grown;
 	l->objects_room = want;
 	return 0;
+}
+
+static inline int object_room(struct loader *l, uint64_t object)
+{
+	return object < l->objects_room ? 0 : object_grow(l, object);
 }
 
 /* Who allocated the object, and what that says about its free. */
@@ -157,57 +161,58 @@ static int note_object(struct loader *l, uint32_t cpu, struct sim_op *op)
 }
 
 /* Rows of one bulk call follow one another in their stream; the first one executes them. */
-static void gather(struct loader *l, uint32_t cpu, uint32_t bulk, struct sim_op *op)
+static inline void gather(struct loader *l, struct lane *lane, uint32_t bulk, struct sim_op *op)
 {
-	struct sim_op *first = &l->s->ops[cpu][l->bulk_at[cpu]];
+	struct sim_op *first = &lane->ops[lane->bulk_at];
 
-	if (bulk && bulk == l->bulk[cpu]) {
+	if (bulk && bulk == lane->bulk) {
 		op->nr = 0;
 		if (++first->nr > l->s->longest)
 			l->s->longest = first->nr;
 		return;
 	}
-	l->bulk[cpu] = bulk;
-	l->bulk_at[cpu] = (uint32_t)l->s->nr[cpu];
+	lane->bulk = bulk;
+	lane->bulk_at = (uint32_t)lane->nr;
 }
 
 /* Think time: since the CPU's last event, or since the window began when that is later. */
-static uint64_t gap_of(struct loader *l, uint32_t cpu, uint64_t seq, uint64_t ts)
+static inline uint64_t gap_of(const struct loader *l, struct lane *lane, uint64_t ts)
 {
-	uint64_t since = l->last_ts[cpu];
+	uint64_t since = lane->last_ts;
 
-	if (seq >= l->plan->from_seq && l->plan->from_seq && since < l->window_ts)
+	if (l->plan->from_seq && l->window_ts != UINT64_MAX && since < l->window_ts)
 		since = l->window_ts;
-	l->last_ts[cpu] = ts;
+	lane->last_ts = ts;
 	return ts - since;
 }
 
-static int load_row(struct loader *l, const struct tape_batch *b, uint32_t i)
+static inline int load_row(struct loader *l, const struct tape_batch *b, uint32_t i)
 {
-	struct sim_streams *s = l->s;
-	uint32_t cpu = b->cpu[i];
-	struct sim_op op, *at;
+	const uint32_t cpu = b->cpu[i];
+	struct lane *lane;
+	struct sim_op *op;
 	int rc = 0;
 
-	if (b->first_seq + i >= l->plan->from_seq && l->window_ts == UINT64_MAX)
-		l->window_ts = s->window_ts = b->ts[i];
+	if (l->window_ts == UINT64_MAX && b->first_seq + i >= l->plan->from_seq)
+		l->window_ts = l->s->window_ts = b->ts[i];
 	if (!wanted(l, b, i)) {
-		s->left_out++;
+		l->s->left_out++;
 		return 0;
 	}
 	if (b->object[i] != TAPE_NO_OBJECT && b->object[i] >= SIM_NO_OBJECT)
 		return -EOVERFLOW;
-	op = op_of(l, b, i);
-	op.gap_ns = gap_of(l, cpu, op.seq, b->ts[i]);
-	if (op.object != SIM_NO_OBJECT)
-		rc = note_object(l, cpu, &op);
-	if (rc >= 0 && sim_op_sheaf(op.op))
-		rc = take_turn(l, &op, b->arg[i]);
+	lane = &l->lanes[cpu];
+	op = &lane->ops[lane->nr];
+	__builtin_prefetch(op + 4, 1);
+	set_op(op, l, b, i);
+	op->gap_ns = gap_of(l, lane, b->ts[i]);
+	if (op->object != SIM_NO_OBJECT)
+		rc = note_object(l, cpu, op);
+	if (rc >= 0 && sim_op_sheaf(op->op))
+		rc = take_turn(l, op, b->arg[i]);
 	else
-		gather(l, cpu, b->bulk[i], &op);
-	at = &s->ops[cpu][s->nr[cpu]++];
-	*at = op;
-	__builtin_prefetch(at + 4, 1);
+		gather(l, lane, b->bulk[i], op);
+	lane->nr++;
 	return rc;
 }
 
@@ -268,8 +273,9 @@ static int count(struct loader *l, struct tape_err *reterr)
 	return rc;
 }
 
-static int make_room(struct sim_streams *s)
+static int make_room(struct loader *l)
 {
+	struct sim_streams *s = l->s;
 	uint64_t total = 0;
 	struct sim_op *at;
 
@@ -280,21 +286,24 @@ static int make_room(struct sim_streams *s)
 	if (!at)
 		return -ENOMEM;
 	for (uint32_t cpu = 0; cpu < s->cpus; cpu++) {
-		s->ops[cpu] = at;
+		s->ops[cpu] = l->lanes[cpu].ops = at;
 		at += s->nr[cpu] + SIM_LOOK_AHEAD;
-		s->nr[cpu] = 0;
 	}
 	return 0;
 }
 
 /* The idle ops behind each stream (its end may lie before the room's: events were left out). */
-static void close_streams(struct sim_streams *s)
+static void close_streams(struct loader *l)
 {
-	for (uint32_t cpu = 0; cpu < s->cpus; cpu++)
+	struct sim_streams *s = l->s;
+
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++) {
+		s->nr[cpu] = l->lanes[cpu].nr;
 		for (uint32_t i = 0; i < SIM_LOOK_AHEAD; i++)
 			s->ops[cpu][s->nr[cpu] + i] = (struct sim_op){
 				.object = SIM_NO_OBJECT, .seq = UINT32_MAX, .nr = 1,
 				.op = TAPE_OP_MARKER };
+	}
 }
 
 static int prepare(struct loader *l)
@@ -304,10 +313,8 @@ static int prepare(struct loader *l)
 	s->ops = calloc(s->cpus, sizeof(*s->ops));
 	s->nr = calloc(s->cpus, sizeof(*s->nr));
 	l->replayed = calloc(UINT16_MAX + 1u, 1);
-	l->last_ts = calloc(s->cpus, sizeof(*l->last_ts));
-	l->bulk = calloc(s->cpus, sizeof(*l->bulk));
-	l->bulk_at = calloc(s->cpus, sizeof(*l->bulk_at));
-	if (!s->ops || !s->nr || !l->replayed || !l->last_ts || !l->bulk || !l->bulk_at)
+	l->lanes = calloc(s->cpus, sizeof(*l->lanes));
+	if (!s->ops || !s->nr || !l->replayed || !l->lanes)
 		return -ENOMEM;
 	note_replayed(l->plan, l->replayed);
 	return object_room(l, l->plan->totals.objects);
@@ -324,18 +331,16 @@ int sim_streams_load(const struct replay_plan *p, uint32_t cpus, struct sim_stre
 		rc = load_error(rc, reterr);
 	if (rc >= 0)
 		rc = count(&l, reterr);
-	if (rc >= 0 && (rc = make_room(&s)) < 0)
+	if (rc >= 0 && (rc = make_room(&l)) < 0)
 		rc = load_error(rc, reterr);
 	if (rc >= 0)
 		rc = load(&l, reterr);
 	if (rc >= 0)
-		close_streams(&s);
+		close_streams(&l);
 	free(l.replayed);
 	free(l.alloc_cpu);
 	free(l.turns);
-	free(l.last_ts);
-	free(l.bulk);
-	free(l.bulk_at);
+	free(l.lanes);
 	if (rc < 0)
 		sim_streams_fini(&s);
 	else

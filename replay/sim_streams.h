@@ -13,6 +13,7 @@
 #define SLABTAPE_REPLAY_SIM_STREAMS_H
 
 #include "replay/plan.h"
+#include "traces/event.h"
 
 #define SIM_NO_OBJECT UINT32_MAX
 #define SIM_LOOK_AHEAD 4u /* idle ops behind each stream; they name no object */
@@ -59,7 +60,11 @@ int sim_streams_load(const struct replay_plan *p, uint32_t cpus, struct sim_stre
 void sim_streams_fini(struct sim_streams *s);
 
 /* Whether @op works on a prefilled sheaf. */
-bool sim_op_sheaf(uint8_t op);
+static inline bool sim_op_sheaf(uint8_t op)
+{
+	return op == TAPE_OP_PREFILL || op == TAPE_OP_SHEAF_ALLOC || op == TAPE_OP_SHEAF_REFILL ||
+	       op == TAPE_OP_SHEAF_RETURN;
+}
 /* Operations that @op stands for in its stream: the next one is so many further. */
 static inline uint32_t sim_op_rows(const struct sim_op *op)
 {
