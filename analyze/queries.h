@@ -8,7 +8,10 @@
  *	-- columns: name, name; name: meaning and unit; ...
  *	-- param name=default: meaning		(no "=default": NULL when not given)
  *	-- refuse: SELECT ...			when it gives a row, its text is why not to answer
+ *	-- needs: transition			kind of rows (--record) without which it has no answer
  *	-- example: a command line
+ *
+ * Parameters called run, a and b are numbers of runs.
  */
 #ifndef SLABTAPE_ANALYZE_QUERIES_H
 #define SLABTAPE_ANALYZE_QUERIES_H

@@ -130,13 +130,70 @@ static int check_refusal(const struct sql_session *session, const struct analyze
 	return rc;
 }
 
+/* The number in the first column of @sql's only row, with @run and @kind as ?1 and ?2. */
+static int64_t ask_number(sqlite3 *db, const char *sql, const char *run, const char *kind)
+{
+	int64_t value = 0;
+	sqlite3_stmt *s;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
+		return -1;
+	if (run)
+		bind_value(s, 1, run);
+	if (kind)
+		sqlite3_bind_text(s, 2, kind, -1, SQLITE_STATIC);
+	if (sqlite3_step(s) == SQLITE_ROW)
+		value = sqlite3_column_int64(s, 0);
+	sqlite3_finalize(s);
+	return value;
+}
+
+/* Runs that are named must be there. */
+static int check_runs(const struct sql_session *session)
+{
+	static const char *const names[] = { "run", "a", "b" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *run = given_value(names[i]);
+
+		if (run && !ask_number(session->db, "SELECT count(*) FROM run WHERE run = ?1", run, NULL))
+			return cli_usage("query", "no run %s in the tape; it has %lld (SELECT run, variant"
+					 " FROM run)", run,
+					 (long long)ask_number(session->db, "SELECT count(*) FROM run",
+							       NULL, NULL));
+	}
+	return 0;
+}
+
+/* An empty answer for want of recorded rows is said to be one. */
+static void note_needs(const struct sql_session *session, const struct analyze_query *q)
+{
+	static const char rows[] = "SELECT EXISTS(SELECT 1 FROM run_chunk WHERE kind = ?2 AND (?1 IS NULL OR"
+				   " run = ?1)) OR EXISTS(SELECT 1 FROM sample WHERE ?2 = 'sample' AND"
+				   " (?1 IS NULL OR run = ?1)) OR EXISTS(SELECT 1 FROM lock WHERE"
+				   " ?2 = 'lock' AND (?1 IS NULL OR run = ?1))";
+	struct analyze_line line;
+	char kind[32];
+
+	if (!analyze_query_line(q, "needs", &line) || line.bytes >= sizeof(kind))
+		return;
+	memcpy(kind, line.text, line.bytes);
+	kind[line.bytes] = '\0';
+	if (!ask_number(session->db, rows, given_value("run"), kind))
+		fprintf(stderr, "slabtape: query: %s: no run recorded %ss; `slabtape replay TAPE "
+			"--record %ss` does\n", q->name, kind, kind);
+}
+
 static int run_query(const struct sql_session *session, const struct analyze_query *q)
 {
 	sqlite3_stmt *s;
-	int rc = check_refusal(session, q);
+	int rc = check_runs(session);
 
+	if (!rc)
+		rc = check_refusal(session, q);
 	if (rc)
 		return rc;
+	note_needs(session, q);
 	if (sqlite3_prepare_v2(session->db, q->sql, -1, &s, NULL) != SQLITE_OK)
 		return sql_failed(session, q->sql);
 	bind_all(q, s);

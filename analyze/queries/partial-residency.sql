@@ -1,13 +1,15 @@
 -- question: How long do slabs sit on partial lists?
--- columns: run, variant, cache; state: partial (node list) or cpu_partial; stays: times a slab was there and left again; mean_us, longest_us: length of a stay, microseconds of tape time; left_to: where most of them went next; still: stays that had not ended
+-- columns: run, variant, cache; state: partial (node list) or cpu_partial; stays: times a slab was there and left again; mean_us, longest_us: length of a stay, microseconds of tape time (virtual time in simulated runs); left_to: where most of them went next; still: stays that had not ended
 -- param run: one run (default: all that recorded transitions)
 -- param cache: name of one cache (default: all)
+-- needs: transition
 -- example: slabtape query T partial-residency --param run=1
 WITH step(run, cache, slab, state, ts, next_ts, next_state) AS (
-       SELECT run, cache, slab, to_state, ts, lead(ts) OVER slabs, lead(to_state) OVER slabs
-         FROM transition
-        WHERE :run IS NULL OR run = :run
-       WINDOW slabs AS (PARTITION BY run, slab ORDER BY seq)),
+       SELECT run, cache, slab, to_state, at, lead(at) OVER slabs, lead(to_state) OVER slabs
+         FROM (SELECT run, cache, slab, to_state, rowid AS id, iif(vts > 0, vts, ts) AS at
+                 FROM transition
+                WHERE :run IS NULL OR run = :run)
+       WINDOW slabs AS (PARTITION BY run, slab ORDER BY id)),
      stay(run, cache, state, ns, next_state) AS (
        SELECT run, cache, state, next_ts - ts, next_state FROM step
         WHERE state IN ('partial', 'cpu_partial')),

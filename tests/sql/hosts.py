@@ -72,6 +72,18 @@ def ask_shell(extension, tape, sql, cwd=None):
     return json_results(done.stdout)
 
 
+def ask_c(host, extension, tape, sql, cwd=None):
+    done = run(host, extension, tape, sql, cwd=cwd)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    decoder, at, out, text = json.JSONDecoder(), 0, [], done.stdout.strip()
+    while at < len(text):
+        value, at = decoder.raw_decode(text, at)
+        out.append(value)
+        at += 1
+    return out
+
+
 def connect(extension, tape):
     db = sqlite3.connect(f'file:{tape}?mode=ro', uri=True)
     db.enable_load_extension(True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """docs/sql.md: every tutorial query gives the same rows in our program, in the stock sqlite3
-shell and in Python's sqlite3 module, and the output printed in the document is the real one; the
+shell, in Python's sqlite3 module and in a C program with stock SQLite, and the output printed in the document is the real one; the
 reference is the one the code prints.
 
-usage: test_docs.py SLABTAPE EXTENSION SOURCE_DIR [--update]   (--update rewrites the document)
+usage: test_docs.py SLABTAPE EXTENSION SOURCE_DIR C_HOST [--update]   (--update rewrites the document)
 """
 import os
 import re
@@ -19,7 +19,7 @@ REFERENCE = re.compile(r'(<!-- reference -->\n).*?(<!-- end of reference -->)', 
 
 
 def main():
-    slabtape, extension, source = (os.path.abspath(p) for p in sys.argv[1:4])
+    slabtape, extension, source, host = (os.path.abspath(p) for p in sys.argv[1:5])
     update = '--update' in sys.argv
     path = os.path.join(source, 'docs/sql.md')
     with open(path, encoding='utf-8') as f:
@@ -29,7 +29,10 @@ def main():
         done = hosts.run(slabtape, 'import', '-q', '-o', 'netperf0.tape', recording, cwd=work)
         if done.returncode:
             sys.exit(done.stderr)
-        new = QUERY.sub(lambda m: question(slabtape, extension, work, m), text)
+        done = hosts.run(slabtape, 'replay', 'netperf0.tape', '--variant', 'slub-6.1', cwd=work)
+        if done.returncode:
+            sys.exit(done.stderr)
+        new = QUERY.sub(lambda m: question(slabtape, extension, host, work, m), text)
     reference = hosts.run(slabtape, 'sql', '--reference').stdout
     new = REFERENCE.sub(lambda m: m.group(1) + reference + '\n' + m.group(2), new)
     if update:
@@ -41,7 +44,7 @@ def main():
     hosts.finish()
 
 
-def question(slabtape, extension, work, match):
+def question(slabtape, extension, host, work, match):
     sql = match.group(1)
     name = sql.split('\n')[0]
     rows = hosts.ask_ours(slabtape, 'netperf0.tape', sql, cwd=work)
@@ -50,6 +53,8 @@ def question(slabtape, extension, work, match):
                 f'the sqlite3 shell agrees: {name}')
     hosts.check(rows == hosts.ask_python(extension, 'netperf0.tape', sql, cwd=work),
                 f'Python agrees: {name}')
+    hosts.check(rows == hosts.ask_c(host, extension, 'netperf0.tape', sql, cwd=work),
+                f'a C program agrees: {name}')
     table = hosts.run(slabtape, 'sql', 'netperf0.tape', sql, cwd=work).stdout
     return f'```sql\n{sql}```\n\n```text\n{table}```\n'
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What SQL refuses, and how it says so: wrong SQL, files that are no sound tapes, writing.
 
-usage: test_refusals.py SLABTAPE EXTENSION SOURCE_DIR
+usage: test_refusals.py SLABTAPE EXTENSION SOURCE_DIR C_HOST
 """
 import os
 import shutil
@@ -81,8 +81,39 @@ def unsound_tapes(slabtape, extension, tape, work):
     plain = os.path.join(work, 'plain.db')
     sqlite3.connect(plain).execute('CREATE TABLE t(x)').connection.close()
     refused(slabtape, ['sql', plain, 'SELECT 1'], 3, 'not a tape')
-    for table in ('event', 'object', 'event_agg', 'object_agg'):
+    for table in ('event', 'object', 'transition', 'refill', 'slab', 'pinned', 'event_agg', 'object_agg',
+                  'transition_agg', 'refill_agg'):
         extension_says(extension, plain, f'SELECT * FROM {table}', 'not a tape')
+
+
+def c_host_says(host, extension, path, sql, *words):
+    done = hosts.run(host, extension, path, sql)
+    hosts.check(done.returncode == 1, f'an error in C: {path}: {sql}')
+    for word in words:
+        hosts.check(word in done.stderr, f'{word!r} in the message for {path}: {done.stderr!r}')
+
+
+def in_c(host, extension, tape, work):
+    c_host_says(host, extension, os.path.join(work, 'newer.tape'), 'SELECT * FROM event', 'format 99')
+    c_host_says(host, extension, os.path.join(work, 'plain.db'), 'SELECT * FROM slab', 'not a tape')
+    c_host_says(host, extension, os.path.join(work, 'plain.db'), 'SELECT * FROM refill_agg', 'not a tape')
+    c_host_says(host, extension, tape, 'SELECT colour FROM event', 'no such column')
+    c_host_says(host, os.path.join(work, 'nothing.so'), tape, 'SELECT 1', 'nothing.so')
+    c_host_says(host, extension, os.path.join(work, 'nothing.tape'), 'SELECT 1', 'unable to open')
+    for sql in ('SELECT * FROM event', 'SELECT * FROM event_agg', 'SELECT * FROM object'):
+        c_host_says(host, extension, ':memory:', sql, 'not a tape')
+    c_host_says(host, extension, tape, "SELECT * FROM event_agg(NULL, 'b')", "b")
+
+
+def missing_run(slabtape, tape):
+    """A run that is not there, or that recorded nothing of the kind: said, not an empty table."""
+    for name in ('free-class', 'thrash', 'refill-size', 'contention', 'pinned-slabs', 'fragmentation',
+                 'partial-residency'):
+        refused(slabtape, ['query', tape, name, '--param', 'run=77'], 2, 'run 77')
+    refused(slabtape, ['query', tape, 'first-divergence', '--param', 'a=77'], 2, 'run 77')
+    done = hosts.run(slabtape, 'query', tape, 'pinned-slabs')
+    hosts.check(done.returncode == 0 and '--record' in done.stderr,
+                f'no run recorded it: {done.returncode} {done.stderr!r}')
 
 
 def without_extension(tape):
@@ -142,7 +173,7 @@ end
 
 
 def main():
-    slabtape, extension, source = (os.path.abspath(p) for p in sys.argv[1:4])
+    slabtape, extension, source, host = (os.path.abspath(p) for p in sys.argv[1:5])
     with tempfile.TemporaryDirectory() as work:
         tape = os.path.join(work, 'good.tape')
         recording = os.path.join(source, 'traces/samples/src/6.1-netperf0-4c2n')
@@ -151,6 +182,8 @@ def main():
             sys.exit(done.stderr)
         wrong_sql(slabtape, tape)
         unsound_tapes(slabtape, extension, tape, work)
+        in_c(host, extension, tape, work)
+        missing_run(slabtape, tape)
         without_extension(tape)
         front_ends(slabtape, tape, work)
     hosts.finish()

@@ -3,40 +3,12 @@
  * Canned queries about what runs recorded, against plain loops over the same rows.  (Queries about
  * events: tests/sql/test_queries.py.)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <sqlite3.h>
-
-#include "analyze/queries.h"
-#include "store/run_buffer.h"
-#include "store/tape.h"
+#include "query_fixture.h"
 
 #define ROWS 4000
 #define CACHES 2
 #define SLABS 50
 #define SOURCES 6
-
-static uint64_t seed = 11;
-
-static uint32_t rnd(uint32_t below)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)(seed >> 20) % below;
-}
-
-static void must(int rc, const struct tape_err *err)
-{
-	if (rc < 0)
-		fail_msg("%s", err->text);
-}
 
 struct fixture {
 	struct tape *t;
@@ -80,14 +52,7 @@ static int setup(void **state)
 	struct fixture *f = test_calloc(1, sizeof(*f));
 	struct tape_err err = { 0 };
 
-	must(tape_create(NULL, false, &f->t, &err), &err);
-	for (uint16_t i = 0; i < CACHES; i++) {
-		struct tape_cache c = { .id = i, .object_size = 64, .coverage = 1 };
-
-		snprintf(c.name, sizeof(c.name), "cache-%d", i);
-		must(tape_define_cache(f->t, &c, &err), &err);
-	}
-	must(tape_writer_finish(f->t, &err), &err);
+	f->t = query_tape(CACHES);
 	f->run = (struct tape_run){ .variant = "null", .mode = "ordered" };
 	must(tape_run_begin(f->t, &f->run, &err), &err);
 	add_rows(f);
@@ -105,42 +70,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The query prepared, all parameters NULL or at their defaults. */
-static sqlite3_stmt *prepare(struct fixture *f, const char *name)
-{
-	const struct analyze_query *q = analyze_query_find(name);
-	struct analyze_param p;
-	sqlite3_stmt *s;
-
-	assert_non_null(q);
-	if (sqlite3_prepare_v2(tape_db(f->t), q->sql, -1, &s, NULL) != SQLITE_OK)
-		fail_msg("%s: %s", name, sqlite3_errmsg(tape_db(f->t)));
-	for (unsigned int i = 0; analyze_query_param(q, i, &p); i++) {
-		char text[40];
-
-		snprintf(text, sizeof(text), ":%s", p.name);
-		assert_true(sqlite3_bind_parameter_index(s, text) > 0);
-		if (p.has_value)
-			sqlite3_bind_text(s, sqlite3_bind_parameter_index(s, text), p.value, -1,
-					  SQLITE_TRANSIENT);
-	}
-	return s;
-}
-
-static const char *text_at(sqlite3_stmt *s, int i)
-{
-	return (const char *)sqlite3_column_text(s, i);
-}
-
-static int cache_of(sqlite3_stmt *s, int i)
-{
-	return text_at(s, i)[strlen("cache-")] - '0';
-}
-
 static void test_refill_size(void **state)
 {
 	struct fixture *f = *state;
-	sqlite3_stmt *s = prepare(f, "refill-size");
+	sqlite3_stmt *s = query_prepare(f->t, "refill-size");
 	int rows = 0;
 
 	for (; sqlite3_step(s) == SQLITE_ROW; rows++) {
@@ -194,7 +127,7 @@ static void count_stays(const struct fixture *f, int cache, const char *state, i
 static void test_partial_residency(void **state)
 {
 	struct fixture *f = *state;
-	sqlite3_stmt *s = prepare(f, "partial-residency");
+	sqlite3_stmt *s = query_prepare(f->t, "partial-residency");
 	int rows = 0;
 
 	for (; sqlite3_step(s) == SQLITE_ROW; rows++) {
@@ -213,7 +146,7 @@ static void test_partial_residency(void **state)
 static void test_contention(void **state)
 {
 	struct fixture *f = *state;
-	sqlite3_stmt *s = prepare(f, "contention");
+	sqlite3_stmt *s = query_prepare(f->t, "contention");
 	double waited = 0;
 
 	for (int i = 0; i < 3; i++)
