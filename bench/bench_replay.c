@@ -3,7 +3,8 @@
  * bench_replay TAPE [VARIANT [REPEATS]]: events per second of an ordered replay from a tape,
  * decoding included, on one core; the share of decoding; and the ratio to a bare loop over the
  * same events decoded in memory that only keeps the slot table.  CPU time of this process, best
- * and median of the repeats.
+ * and median of the repeats.  Behind it what each kind of recording (--record) adds to that
+ * replay, interleaved in the same run, and what storing the rows takes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -117,6 +118,64 @@ static uint64_t bare_loop(const struct bare *b, uint64_t *table)
 	return live;
 }
 
+/* What is recorded; the last one is stored too. */
+static const struct {
+	const char *name;
+	uint32_t record;
+	bool stored;
+} kinds[] = {
+	{ "record none", 0, false },
+	{ "record transitions", REPLAY_RECORD_TRANSITIONS, false },
+	{ "record refills", REPLAY_RECORD_REFILLS, false },
+	{ "record samples", REPLAY_RECORD_SAMPLES, false },
+	{ "record locks", REPLAY_RECORD_LOCKS, false },
+	{ "record all", REPLAY_RECORD_ALL, false },
+	{ "record all, stored", REPLAY_RECORD_ALL, true },
+};
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
+
+/* One replay of kind @k, its rows written to @results. */
+static int record_once(struct tape *t, struct tape *results, const char *variant, size_t k,
+		       double *ret_s, struct tape_err *err)
+{
+	struct replay_config cfg = REPLAY_CONFIG_DEFAULT;
+	struct replay_result *r = NULL;
+	double begin = now_s();
+	int64_t run;
+	int rc;
+
+	cfg.variant = variant;
+	cfg.record = kinds[k].record;
+	cfg.record_limit = REPLAY_RECORD_LIMIT;
+	rc = replay_run(t, &cfg, &r, err);
+	if (rc >= 0 && kinds[k].stored)
+		rc = replay_result_store(results, r, NULL, &run, err);
+	*ret_s = now_s() - begin;
+	replay_result_destroy(r);
+	return rc;
+}
+
+static int record_costs(struct tape *t, const char *variant, int repeats, uint64_t events,
+			struct tape_err *err)
+{
+	TAPE_CLEANUP(tape_closep_tape) struct tape *results = NULL;
+	static double seconds[KINDS][REPEATS_MAX];
+	int rc = tape_create(NULL, false, &results, err);
+
+	if (rc >= 0)
+		rc = tape_writer_finish(results, err);
+	for (int i = 0; i < repeats && rc >= 0; i++)
+		for (size_t k = 0; k < KINDS && rc >= 0; k++)
+			rc = record_once(t, results, variant, k, &seconds[k][i], err);
+	for (size_t k = 0; k < KINDS && rc >= 0; k++) {
+		report(kinds[k].name, seconds[k], repeats, events);
+		if (k)
+			printf("%-28s %.2f x none (medians)\n", "", seconds[k][repeats / 2] /
+								   seconds[0][repeats / 2]);
+	}
+	return rc;
+}
+
 static int bench(struct tape *t, const char *variant, int repeats, struct tape_err *err)
 {
 	struct replay_config cfg = REPLAY_CONFIG_DEFAULT;
@@ -160,7 +219,7 @@ static int bench(struct tape *t, const char *variant, int repeats, struct tape_e
 	free(bare.slot);
 	free(bare.op);
 	free(table);
-	return rc;
+	return rc < 0 ? rc : record_costs(t, variant, repeats, events, err);
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include "replay/recorder_internal.h"
 
 #define PIN_COLUMNS (1u << TAPE_COL_OBJECT | 1u << TAPE_COL_SITE | 1u << TAPE_COL_TS)
+#define FAR_EVENTS 262144u /* chunks between pins this far apart are not decoded */
 #define NEARLY_EMPTY 4u /* inuse * this <= objects */
 
 bool replay_recorder_wants_pins(const struct replay_recorder *r)
@@ -52,27 +53,48 @@ static int pin_row(struct replay_recorder *r, const struct recorder_pin *p,
 		.cache = p->cache, .node = p->node });
 }
 
-int recorder_pins_resolve(struct replay_recorder *r, uint64_t end_ts, struct tape_err *reterr)
+/* Pins [@at, returned): no two of them in a row are far apart. */
+static size_t cluster_end(const struct replay_recorder *r, size_t at)
+{
+	while (++at < r->nr_pins)
+		if (r->pins[at].alloc_seq - r->pins[at - 1].alloc_seq > FAR_EVENTS)
+			break;
+	return at;
+}
+
+/* Rows of the pins [@at, @end), from one pass over the events between them. */
+static int resolve_cluster(struct replay_recorder *r, size_t at, size_t end, uint64_t end_ts,
+			   struct tape_err *reterr)
 {
 	struct tape_range range = TAPE_RANGE_ALL;
 	const struct tape_batch *b;
-	struct tape_reader *reader = NULL;
-	size_t at = 0;
+	struct tape_reader *reader;
 	int rc;
 
-	if (!r->nr_pins)
-		return 0;
-	qsort(r->pins, r->nr_pins, sizeof(*r->pins), by_seq);
-	range.seq_begin = r->pins[0].alloc_seq;
-	range.seq_end = r->pins[r->nr_pins - 1].alloc_seq + 1;
+	range.seq_begin = r->pins[at].alloc_seq;
+	range.seq_end = r->pins[end - 1].alloc_seq + 1;
 	rc = tape_reader_open(r->plan->tape, &range, PIN_COLUMNS, &reader, reterr);
-	while (rc >= 0 && at < r->nr_pins && (rc = tape_reader_next(reader, &b, reterr)) > 0)
-		while (at < r->nr_pins && r->pins[at].alloc_seq < b->first_seq + b->events && rc > 0) {
+	if (rc < 0)
+		return rc;
+	while (at < end && (rc = tape_reader_next(reader, &b, reterr)) > 0)
+		while (at < end && r->pins[at].alloc_seq < b->first_seq + b->events && rc > 0)
 			if (pin_row(r, &r->pins[at++], b, end_ts) < 0)
 				rc = tape_err_set(reterr, -ENOMEM, "pinned objects: out of memory");
-		}
 	tape_reader_close(reader);
+	return rc < 0 ? rc : 0;
+}
+
+int recorder_pins_resolve(struct replay_recorder *r, uint64_t end_ts, struct tape_err *reterr)
+{
+	int rc = 0;
+
+	if (r->nr_pins)
+		qsort(r->pins, r->nr_pins, sizeof(*r->pins), by_seq);
+	for (size_t at = 0, end; at < r->nr_pins && rc >= 0; at = end) {
+		end = cluster_end(r, at);
+		rc = resolve_cluster(r, at, end, end_ts, reterr);
+	}
 	free(r->pins);
 	r->pins = NULL;
-	return rc < 0 ? rc : 0;
+	return rc;
 }
