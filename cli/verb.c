@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "cli/options.h"
+
 #define X(name) extern const struct cli_verb cli_verb_##name;
 #include "cli/verbs.def"
 #undef X
@@ -34,10 +36,12 @@ int cli_usage(const char *verb, const char *fmt, ...)
 	return 2;
 }
 
-static void print_usage(poptContext con, const struct cli_verb *verb)
+void cli_verbs_print(FILE *out)
 {
-	printf("usage: slabtape %s %s\n%s\n\n", verb->name, verb->args, verb->help);
-	poptPrintHelp(con, stdout, 0);
+	fputs("usage: slabtape VERB [ARGUMENT...]\n\n", out);
+	for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+		fprintf(out, "  %-10s %s\n", (*v)->name, (*v)->help);
+	fputs("\nslabtape VERB --help shows a verb's options.\n", out);
 }
 
 poptContext cli_parse(const struct cli_verb *verb, int argc, const char **argv, int *ret_exit)
@@ -53,7 +57,6 @@ poptContext cli_parse(const struct cli_verb *verb, int argc, const char **argv, 
 	/* popt declares the table's slot `void *`; it is only read. */
 	table[0].arg = (void *)(uintptr_t)verb->options;
 	con = poptGetContext("slabtape", argc, argv, table, 0);
-	poptSetOtherOptionHelp(con, verb->args);
 	while ((rc = poptGetNextOpt(con)) > 0)
 		;
 	if (rc < -1) {
@@ -63,7 +66,7 @@ poptContext cli_parse(const struct cli_verb *verb, int argc, const char **argv, 
 		return NULL;
 	}
 	if (help) {
-		print_usage(con, verb);
+		cli_help_print(stdout, verb);
 		*ret_exit = 0;
 		poptFreeContext(con);
 		return NULL;

@@ -11,6 +11,7 @@
 
 #include <popt.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 
@@ -25,6 +26,8 @@ struct cli_verb {
 
 extern const struct cli_verb *const cli_verbs[]; /* ends with NULL; filled in verb.c */
 
+/* The list of verbs, a line each. */
+void cli_verbs_print(FILE *out);
 /* Print "slabtape: VERB: text" once on stderr; returns the exit code of @err (or @code). */
 int cli_fail(const char *verb, int code, const struct tape_err *err);
 /* Usage error that names the option; exit code 2. */

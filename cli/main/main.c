@@ -5,22 +5,14 @@
 
 #include "cli/verb.h"
 
-static void print_help(FILE *out)
-{
-	fputs("usage: slabtape VERB [ARGUMENT...]\n\n", out);
-	for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-		fprintf(out, "  %-10s %s\n", (*v)->name, (*v)->help);
-	fputs("\nslabtape VERB --help shows a verb's options.\n", out);
-}
-
 int main(int argc, const char **argv)
 {
 	if (argc < 2) {
-		print_help(stderr);
+		cli_verbs_print(stderr);
 		return 2;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		print_help(stdout);
+		cli_verbs_print(stdout);
 		return 0;
 	}
 	if (!strcmp(argv[1], "--version")) {
