@@ -16,8 +16,14 @@ static int bind_one(sqlite3_stmt *s, const struct analyze_bind *b)
 	at = sqlite3_bind_parameter_index(s, name);
 	if (!at || b->kind == ANALYZE_NULL)
 		return SQLITE_OK;
-	return b->kind == ANALYZE_INT ? sqlite3_bind_int64(s, at, b->number) :
-					sqlite3_bind_text(s, at, b->text, -1, SQLITE_TRANSIENT);
+	switch (b->kind) {
+	case ANALYZE_INT:
+		return sqlite3_bind_int64(s, at, b->number);
+	case ANALYZE_REAL:
+		return sqlite3_bind_double(s, at, b->real);
+	default:
+		return sqlite3_bind_text(s, at, b->text, -1, SQLITE_TRANSIENT);
+	}
 }
 
 int analyze_prepare(struct sqlite3 *db, const char *sql, const struct analyze_bind *binds,

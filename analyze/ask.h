@@ -18,9 +18,10 @@ struct sqlite3_stmt;
 /* The value of ":name" in a statement.  An array of them ends with a NULL name. */
 struct analyze_bind {
 	const char *name; /* without the colon */
-	enum { ANALYZE_NULL, ANALYZE_INT, ANALYZE_TEXT } kind;
+	enum { ANALYZE_NULL, ANALYZE_INT, ANALYZE_REAL, ANALYZE_TEXT } kind;
 	int64_t number;
 	const char *text; /* borrowed */
+	double real;
 };
 
 /*

@@ -24,7 +24,8 @@ struct analyze_query {
 	const char *sql; /* the whole file */
 };
 
-extern const struct analyze_query analyze_queries[]; /* ends with a NULL name */
+extern const struct analyze_query analyze_queries[];  /* ends with a NULL name */
+extern const struct analyze_query analyze_verdicts[]; /* analyze/verdict.h; same form */
 
 const struct analyze_query *analyze_query_find(const char *name); /* NULL: none */
 

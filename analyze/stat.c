@@ -83,13 +83,13 @@ static void fill_binds(const struct stat_config *cfg, double seconds, struct ana
 {
 	int64_t end = cfg->end_ns > INT64_MAX ? INT64_MAX : (int64_t)cfg->end_ns;
 	const struct analyze_bind all[] = {
-		{ "begin", ANALYZE_INT, (int64_t)cfg->begin_ns, NULL },
-		{ "end", ANALYZE_INT, end, NULL },
-		{ "cpu", cfg->cpu < 0 ? ANALYZE_NULL : ANALYZE_INT, cfg->cpu, NULL },
-		{ "cache", cfg->cache < 0 ? ANALYZE_NULL : ANALYZE_INT, cfg->cache, NULL },
-		{ "limit", ANALYZE_INT, cfg->limit, NULL },
-		{ "ns", ANALYZE_INT, (int64_t)(seconds * 1e9), NULL },
-		{ NULL, ANALYZE_NULL, 0, NULL },
+		{ "begin", ANALYZE_INT, (int64_t)cfg->begin_ns, NULL, 0 },
+		{ "end", ANALYZE_INT, end, NULL, 0 },
+		{ "cpu", cfg->cpu < 0 ? ANALYZE_NULL : ANALYZE_INT, cfg->cpu, NULL, 0 },
+		{ "cache", cfg->cache < 0 ? ANALYZE_NULL : ANALYZE_INT, cfg->cache, NULL, 0 },
+		{ "limit", ANALYZE_INT, cfg->limit, NULL, 0 },
+		{ "ns", ANALYZE_INT, (int64_t)(seconds * 1e9), NULL, 0 },
+		{ .name = NULL },
 	};
 
 	memcpy(binds, all, sizeof(all));

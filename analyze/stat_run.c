@@ -79,10 +79,10 @@ int stat_run_table(struct tape *t, int64_t run, enum stat_view view, int32_t cac
 		   json_t **ret_rows, struct tape_err *reterr)
 {
 	const struct analyze_bind binds[] = {
-		{ "run", ANALYZE_INT, run, NULL },
-		{ "cache", cache < 0 ? ANALYZE_NULL : ANALYZE_INT, cache, NULL },
-		{ "limit", ANALYZE_INT, limit, NULL },
-		{ NULL, ANALYZE_NULL, 0, NULL },
+		{ "run", ANALYZE_INT, run, NULL, 0 },
+		{ "cache", cache < 0 ? ANALYZE_NULL : ANALYZE_INT, cache, NULL, 0 },
+		{ "limit", ANALYZE_INT, limit, NULL, 0 },
+		{ .name = NULL },
 	};
 	json_t *found;
 	int rc = analyze_ask(tape_db(t), "SELECT 1 FROM run WHERE run = :run", binds, &found, reterr);

@@ -6,17 +6,21 @@
 
 #include "analyze/ask.h"
 #include "analyze/stat.h"
+#include "analyze/verdict.h"
 #include "base/cleanup.h"
 #include "cli/open_source.h"
 #include "cli/range_opts.h"
 #include "cli/rows.h"
 #include "cli/verb.h"
+#include "cli/verdict_print.h"
 
 static struct {
 	char *by, *sort, *time, *cache;
 	int cpu, want_json, want_csv;
 	long long run, limit;
 	int activity, display, loss, report, counters;
+	char *fail_if;
+	int verdicts;
 } opt;
 
 static const struct poptOption options[] = {
@@ -42,6 +46,11 @@ static const struct poptOption options[] = {
 	{ "report", 'r', POPT_ARG_NONE, &opt.report, 0, "of the run: every counter, as slabinfo -r", NULL },
 	{ "counters", '\0', POPT_ARG_NONE, &opt.counters, 0,
 	  "of the run: per CPU, as the files of /sys/kernel/slab print them", NULL },
+	{ "verdicts", '\0', POPT_ARG_NONE, &opt.verdicts, 0,
+	  "only the verdicts, each with its evidence and the query that shows it", NULL },
+	{ "fail-if", '\0', POPT_ARG_STRING, &opt.fail_if, 0,
+	  "exit 1 when one of these verdicts or findings is met; any: every finding",
+	  "any|thrash,leak,..." },
 	{ "json", '\0', POPT_ARG_NONE, &opt.want_json, 0, "as JSON", NULL },
 	{ "csv", '\0', POPT_ARG_NONE, &opt.want_csv, 0, "as CSV", NULL },
 	POPT_TABLEEND,
@@ -152,9 +161,25 @@ static int stat_run(struct tape *t, const struct stat_config *cfg, struct tape_e
 	return rc;
 }
 
-static int stat_tape(struct tape *t, const struct stat_config *cfg, struct tape_err *reterr)
+static int print_tape(json_t *summary, json_t *rows, const json_t *verdicts)
 {
-	json_t *rows, *summary;
+	int rc;
+
+	if (opt.want_csv)
+		return rows_print(stdout, OUTPUT_CSV, rows);
+	print_summary(summary);
+	rc = rows_print_headed(stdout, OUTPUT_TABLE, rows, headings);
+	if (verdicts) {
+		printf("\nverdicts (--verdicts shows evidence and queries)\n");
+		verdict_print(verdicts, false);
+	}
+	return rc;
+}
+
+static int stat_tape(struct tape *t, const struct stat_config *cfg, json_t *verdicts,
+		     struct tape_err *reterr)
+{
+	json_t *rows, *summary, *report;
 	int rc = stat_summary(t, cfg, &summary, reterr);
 
 	if (rc < 0)
@@ -164,15 +189,64 @@ static int stat_tape(struct tape *t, const struct stat_config *cfg, struct tape_
 		json_decref(summary);
 		return rc;
 	}
-	if (opt.want_json)
-		return print_json(json_pack("{s:o, s:o}", "summary", summary, "rows", rows));
-	if (!opt.want_csv)
-		print_summary(summary);
-	rc = opt.want_csv ? rows_print(stdout, OUTPUT_CSV, rows) :
-			    rows_print_headed(stdout, OUTPUT_TABLE, rows, headings);
+	if (opt.want_json) {
+		report = json_pack("{s:o, s:o}", "summary", summary, "rows", rows);
+		if (verdicts)
+			json_object_set(report, "verdicts", verdicts);
+		return print_json(report);
+	}
+	rc = print_tape(summary, rows, verdicts);
 	json_decref(summary);
 	json_decref(rows);
 	return rc;
+}
+
+static int print_verdicts(json_t *verdicts)
+{
+	if (opt.want_json)
+		return print_json(json_pack("{s:O}", "verdicts", verdicts));
+	if (opt.want_csv)
+		return verdict_print_csv(verdicts);
+	verdict_print(verdicts, true);
+	return 0;
+}
+
+/* Verdicts are about the whole recording: a part of it gets none unless they are asked for. */
+static bool want_verdicts(const struct stat_config *cfg)
+{
+	bool part = opt.time || cfg->cpu >= 0 || opt.run >= 0;
+
+	return opt.verdicts || opt.fail_if || (!part && !opt.want_csv);
+}
+
+/* The exit code: 1 when --fail-if is met. */
+static int show(struct tape *t, const struct stat_config *cfg, struct tape_err *reterr)
+{
+	const struct verdict_config which = { .run = opt.run, .cache = opt.cache };
+	json_t *verdicts = NULL;
+	int rc = want_verdicts(cfg) ? verdict_ask(t, &which, &verdicts, reterr) : 0;
+
+	if (rc == 0 && opt.verdicts)
+		rc = print_verdicts(verdicts);
+	else if (rc == 0)
+		rc = opt.run >= 0 ? stat_run(t, cfg, reterr) : stat_tape(t, cfg, verdicts, reterr);
+	if (rc == 0 && opt.fail_if && verdict_found(verdicts, opt.fail_if))
+		rc = 1;
+	json_decref(verdicts);
+	return rc;
+}
+
+/* Every word of --fail-if must mean something. */
+static int check_fail_if(const char *list)
+{
+	while (list && *list) {
+		size_t n = strcspn(list, ",");
+
+		if (!verdict_known(list, n))
+			return cli_usage("stat", "--fail-if: no verdict or finding '%.*s'", (int)n, list);
+		list += n + (list[n] == ',');
+	}
+	return 0;
 }
 
 /* 0, or the exit code of a usage error that was printed. */
@@ -192,11 +266,13 @@ static int check_options(struct stat_config *cfg)
 		return cli_usage("stat", "-A, -L, -r and --counters show a run: add --run RUN");
 	if (opt.run >= 0 && (opt.by || opt.sort || opt.time || opt.cpu >= 0))
 		return cli_usage("stat", "--by, --sort, --time and --cpu are about events, not --run");
+	if (opt.verdicts && (opt.time || opt.cpu >= 0))
+		return cli_usage("stat", "--verdicts are about the whole recording, not --time or --cpu");
 	cfg->by = (enum stat_by)by;
 	cfg->sort = opt.sort;
 	cfg->cpu = opt.cpu;
 	cfg->limit = opt.limit ? opt.limit : -1;
-	return 0;
+	return check_fail_if(opt.fail_if);
 }
 
 static int run(const char *path, struct stat_config *cfg)
@@ -213,9 +289,9 @@ static int run(const char *path, struct stat_config *cfg)
 	if (rc == 0) {
 		cfg->begin_ns = range.ts_begin;
 		cfg->end_ns = range.ts_end;
-		rc = opt.run >= 0 ? stat_run(t, cfg, &err) : stat_tape(t, cfg, &err);
+		rc = show(t, cfg, &err);
 	}
-	return rc < 0 ? cli_fail("stat", rc, &err) : 0;
+	return rc < 0 ? cli_fail("stat", rc, &err) : rc;
 }
 
 static int run_stat(int argc, const char **argv);
