@@ -9,8 +9,8 @@
  * ALLOC_RANK_NODE_LIST per cache and node: partial list links, nr_partial (list_lock)
  * ALLOC_RANK_LEAF     page provider
  *
- * 2.6.30 takes slab_lock before list_lock and inverts that with a trylock while scanning; a try
- * is exempt from the order check.
+ * Lowest first, each rank at most once; checked in debug builds (allocator/ranks.h).  2.6.30 takes
+ * slab_lock before list_lock and inverts that with a trylock while scanning; a try is exempt.
  */
 #ifndef SLABTAPE_ALLOCATOR_LOCKS_H
 #define SLABTAPE_ALLOCATOR_LOCKS_H
@@ -22,6 +22,11 @@
 
 enum alloc_rank { ALLOC_RANK_VARIANT = 0, ALLOC_RANK_CPU, ALLOC_RANK_BARN, ALLOC_RANK_SLAB,
 	ALLOC_RANK_NODE_LIST, ALLOC_RANK_LEAF, ALLOC_RANK_MAX };
+
+/* How many locks of each rank a CPU holds; kept in debug builds.  Sync: owner CPU only. */
+struct alloc_held {
+	uint8_t nr[ALLOC_RANK_MAX];
+} __attribute__((aligned(64)));
 
 struct alloc_lock {
 	uint32_t held;		   /* 0 free; holder's CPU + 1.  Sync: atomic in the native build */

@@ -18,6 +18,7 @@
 
 #include "allocator/locks.h"
 #include "allocator/machine.h"
+#include "allocator/ranks.h"
 
 #define ARENA_PAGES_DEFAULT (1ull << 22) /* 16 GiB of addresses per node */
 
@@ -140,11 +141,13 @@ int alloc_machine_create(const struct alloc_machine_config *cfg, struct alloc_ma
 	p->fail_permille = cfg->high_order_fail_permille;
 	p->fail_seed = cfg->seed ^ 0xF4A6ull;
 	p->order_table = malloc((size_t)m->nodes * m->nodes);
-	if (!p->order_table || map_arenas(m) < 0)
+	m->held = aligned_alloc(64, m->cpus * sizeof(*m->held));
+	if (!p->order_table || !m->held || map_arenas(m) < 0)
 		goto no_memory;
 	for (uint32_t n = 0; n < m->nodes; n++)
 		build_order_row(p->order_table + (size_t)n * m->nodes, n, m->nodes, cfg->distance);
 	m->node_order = p->order_table;
+	memset(m->held, 0, m->cpus * sizeof(*m->held));
 	for (uint32_t i = 0; i < m->cpus; i++)
 		p->gate[i] = cfg->seed * 0x9E3779B97F4A7C15ull + i;
 	*ret_m = m;
@@ -172,6 +175,7 @@ void alloc_machine_destroy(struct alloc_machine *m)
 		munmap(m->base, pages << ALLOC_PAGE_SHIFT);
 		munmap(m->page_slab, pages * sizeof(*m->page_slab));
 	}
+	free(m->held);
 	free(m->private);
 	free(m);
 }
@@ -185,14 +189,17 @@ uint64_t alloc_machine_pages(const struct alloc_machine *m)
 	return pages;
 }
 
-void alloc_page_lock(struct alloc_machine *m)
+void alloc_page_lock(struct alloc_machine *m, uint32_t cpu)
 {
+	alloc_rank_check(m, cpu, ALLOC_RANK_LEAF);
 	if (m->sync == ALLOC_SYNC_NATIVE)
 		pthread_mutex_lock(&m->private->lock);
+	alloc_rank_taken(m, cpu, ALLOC_RANK_LEAF);
 }
 
-void alloc_page_unlock(struct alloc_machine *m)
+void alloc_page_unlock(struct alloc_machine *m, uint32_t cpu)
 {
+	alloc_rank_released(m, cpu, ALLOC_RANK_LEAF);
 	if (m->sync == ALLOC_SYNC_NATIVE)
 		pthread_mutex_unlock(&m->private->lock);
 }

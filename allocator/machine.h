@@ -8,8 +8,9 @@
 
 #include "allocator/slab.h"
 
-void alloc_page_lock(struct alloc_machine *m);
-void alloc_page_unlock(struct alloc_machine *m);
+/* Rank ALLOC_RANK_LEAF, in every build. */
+void alloc_page_lock(struct alloc_machine *m, uint32_t cpu);
+void alloc_page_unlock(struct alloc_machine *m, uint32_t cpu);
 
 /*
  * 2^@order pages: from @node or, ALLOC_NODE_ANY, the CPU's node; then the other nodes by distance

@@ -34,7 +34,7 @@ static struct alloc_slab *create_shape(struct alloc_cache *c, uint32_t cpu, int3
 	if (m->sync == ALLOC_SYNC_SIM)
 		alloc_sim_hooks->page_work(cpu, node < 0 ? m->cpu_node[cpu] : (uint16_t)node, order,
 					   true);
-	alloc_page_lock(m);
+	alloc_page_lock(m, cpu);
 	mem = alloc_pages_get(m, cpu, node, order, gfp, &got);
 	if (mem && !(s = alloc_slab_struct_get(m)))
 		alloc_pages_put(m, mem, got, order);
@@ -49,7 +49,7 @@ static struct alloc_slab *create_shape(struct alloc_cache *c, uint32_t cpu, int3
 		for (uint32_t i = 0; i < 1u << order; i++)
 			__atomic_store_n(&pages[i], s, __ATOMIC_RELAXED);
 	}
-	alloc_page_unlock(m);
+	alloc_page_unlock(m, cpu);
 	return s;
 }
 
@@ -80,12 +80,12 @@ void alloc_slab_discard(struct alloc_cache *c, uint32_t cpu, struct alloc_slab *
 	alloc_slab_move(c, s, cpu, ALLOC_STATE_NONE);
 	if (m->sync == ALLOC_SYNC_SIM)
 		alloc_sim_hooks->page_work(cpu, s->node, s->order, false);
-	alloc_page_lock(m);
+	alloc_page_lock(m, cpu);
 	for (uint32_t i = 0; i < 1u << s->order; i++)
 		__atomic_store_n(&m->page_slab[first + i], NULL, __ATOMIC_RELAXED);
 	alloc_pages_put(m, m->base + (first << ALLOC_PAGE_SHIFT), s->node, s->order);
 	alloc_slab_struct_put(m, s);
-	alloc_page_unlock(m);
+	alloc_page_unlock(m, cpu);
 }
 
 int alloc_cache_init(struct alloc_cache *c, const struct alloc_variant *v, struct alloc_machine *m,

@@ -80,6 +80,7 @@ struct alloc_machine {
 	struct alloc_slab **page_slab;	/* Sync: written under the page lock before the slab is seen */
 	const struct alloc_observer *observer; /* read-only after create; borrowed */
 	uint64_t node_pages;		/* pages per arena */
+	struct alloc_held *held;	/* [cpus] */
 	uint32_t cpus, nodes;
 	uint16_t cpu_node[ALLOC_CPU_MAX];
 	const uint8_t *node_order;	/* [nodes][nodes]: row = from, nearest first, itself first */

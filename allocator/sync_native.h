@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "allocator/locks.h"
+#include "allocator/ranks.h"
 #include "allocator/slab.h"
 
 static inline void alloc_lock_told(struct alloc_lock *l, uint32_t cpu, enum alloc_lock_path path,
@@ -54,8 +55,10 @@ static inline void alloc_lock_acquire(struct alloc_lock *l, uint32_t cpu, enum a
 
 	/* Relaxed: only this CPU can have stored its own number here. */
 	assert(__atomic_load_n(&l->held, __ATOMIC_RELAXED) != cpu + 1);
+	alloc_lock_check(l, cpu);
 	if (!alloc_lock_grab(l, cpu))
 		wait_ns = alloc_lock_wait(l, cpu);
+	alloc_lock_taken(l, cpu);
 	alloc_lock_told(l, cpu, path, 1, wait_ns);
 }
 
@@ -63,6 +66,8 @@ static inline bool alloc_lock_try(struct alloc_lock *l, uint32_t cpu, enum alloc
 {
 	bool got = alloc_lock_grab(l, cpu);
 
+	if (got)
+		alloc_lock_taken(l, cpu);
 	alloc_lock_told(l, cpu, path, got, 0);
 	return got;
 }
@@ -70,7 +75,7 @@ static inline bool alloc_lock_try(struct alloc_lock *l, uint32_t cpu, enum alloc
 static inline void alloc_lock_release(struct alloc_lock *l, uint32_t cpu)
 {
 	assert(__atomic_load_n(&l->held, __ATOMIC_RELAXED) == cpu + 1);
-	(void)cpu;
+	alloc_lock_released(l, cpu);
 	/* Pairs with alloc_lock_grab(). */
 	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);
 }

@@ -4,6 +4,7 @@
 #define SLABTAPE_ALLOCATOR_SYNC_SERIAL_H
 
 #include "allocator/locks.h"
+#include "allocator/ranks.h"
 #include "allocator/slab.h"
 
 static inline void alloc_lock_told(struct alloc_lock *l, uint32_t cpu, enum alloc_lock_path path)
@@ -14,23 +15,25 @@ static inline void alloc_lock_told(struct alloc_lock *l, uint32_t cpu, enum allo
 		o->lock(o->ctx, l->cache, cpu, l->node, l->kind, path, 1, 0);
 }
 
-static inline void alloc_lock_acquire(struct alloc_lock *l, uint32_t cpu, enum alloc_lock_path path)
+static inline bool alloc_lock_try(struct alloc_lock *l, uint32_t cpu, enum alloc_lock_path path)
 {
 	assert(!l->held);
 	l->held = cpu + 1;
+	alloc_lock_taken(l, cpu);
 	alloc_lock_told(l, cpu, path);
+	return true;
 }
 
-static inline bool alloc_lock_try(struct alloc_lock *l, uint32_t cpu, enum alloc_lock_path path)
+static inline void alloc_lock_acquire(struct alloc_lock *l, uint32_t cpu, enum alloc_lock_path path)
 {
-	alloc_lock_acquire(l, cpu, path);
-	return true;
+	alloc_lock_check(l, cpu);
+	alloc_lock_try(l, cpu, path);
 }
 
 static inline void alloc_lock_release(struct alloc_lock *l, uint32_t cpu)
 {
 	assert(l->held == cpu + 1);
-	(void)cpu;
+	alloc_lock_released(l, cpu);
 	l->held = 0;
 }
 
