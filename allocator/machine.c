@@ -37,6 +37,7 @@ struct alloc_machine_private {
 	uint64_t limit_pages;
 	uint64_t fail_seed;
 	uint32_t fail_permille;
+	uint64_t requests, fail_from, fail_to; /* alloc_pages_fail() */
 	uint64_t gate[ALLOC_CPU_MAX];
 	uint8_t *order_table;
 };
@@ -234,6 +235,8 @@ void *alloc_pages_get(struct alloc_machine *m, uint32_t cpu, int32_t node, uint3
 	uint32_t nodes = gfp & ALLOC_GFP_THISNODE ? 1 : m->nodes;
 	void *block = NULL;
 
+	if (++p->requests >= p->fail_from && p->requests < p->fail_to)
+		return NULL;
 	if (order && p->fail_permille && next_random(&p->fail_seed) % 1000 < p->fail_permille)
 		return NULL;
 	for (uint32_t i = 0; i < nodes && !block; i++) {
@@ -241,6 +244,17 @@ void *alloc_pages_get(struct alloc_machine *m, uint32_t cpu, int32_t node, uint3
 		block = take_block(m, *ret_node, order);
 	}
 	return block;
+}
+
+void alloc_pages_fail(struct alloc_machine *m, uint64_t first, uint64_t nr)
+{
+	m->private->fail_from = m->private->requests + first;
+	m->private->fail_to = m->private->fail_from + nr;
+}
+
+uint64_t alloc_pages_requests(const struct alloc_machine *m)
+{
+	return m->private->requests;
 }
 
 void alloc_pages_put(struct alloc_machine *m, void *block, uint16_t node, uint32_t order)

@@ -142,6 +142,32 @@ void alloc_note_refill(struct alloc_cache *c, uint32_t cpu, enum alloc_refill_so
 		o->refill(o->ctx, c, cpu, source, objs);
 }
 
+void alloc_list_each(const struct alloc_cache *c, void *list, alloc_obj_fn fn, void *ctx)
+{
+	for (; list; list = alloc_free_next(c, list))
+		fn(ctx, list);
+}
+
+struct each_free {
+	const struct alloc_cache *c;
+	alloc_obj_fn fn;
+	void *ctx;
+};
+
+static void each_free_of_slab(void *ctx, struct alloc_slab *s)
+{
+	struct each_free *e = ctx;
+
+	alloc_list_each(e->c, s->word.freelist, e->fn, e->ctx);
+}
+
+void alloc_slabs_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx)
+{
+	struct each_free e = { c, fn, ctx };
+
+	alloc_slabs_each(c, each_free_of_slab, &e);
+}
+
 void alloc_tell_allocs(const struct alloc_cache *c, uint32_t cpu, uint32_t nr, void *const *objs)
 {
 	const struct alloc_observer *o = c->machine->observer;

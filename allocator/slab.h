@@ -179,6 +179,10 @@ void alloc_slab_discard(struct alloc_cache *c, uint32_t cpu, struct alloc_slab *
  */
 void alloc_slabs_each(const struct alloc_cache *c, alloc_slab_fn fn, void *ctx);
 
+/* each_free() of a list linked through its objects, and of the own lists of all slabs of @c. */
+void alloc_list_each(const struct alloc_cache *c, void *list, alloc_obj_fn fn, void *ctx);
+void alloc_slabs_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx);
+
 /* Next pointer of a free object, stored inside it at geo.offset. */
 static inline void *alloc_free_next(const struct alloc_cache *c, const void *obj)
 {

@@ -115,6 +115,9 @@ struct alloc_cached {
 	uint64_t full_sheaves, empty_sheaves; /* of its barn */
 };
 
+/* Receiver of objects. */
+typedef void (*alloc_obj_fn)(void *ctx, void *obj);
+
 struct alloc_variant {
 	uint32_t struct_size;	/* bytes; fields may only be added at the end */
 	const char *name;	/* CLI spelling, unique */
@@ -172,6 +175,11 @@ struct alloc_variant {
 	void (*dump)(const struct alloc_cache *c, struct alloc_dump *d, bool full);
 	/* Adds to by_node[nodes]; what state() sums up.  NULL: the variant caches nothing. */
 	void (*cached)(const struct alloc_cache *c, struct alloc_cached *by_node);
+	/*
+	 * Mandatory too: every object that is not out, once, wherever it rests; those that wait
+	 * for a grace period are included, those of prefilled sheaves not.  Every CPU idle.
+	 */
+	void (*each_free)(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx);
 };
 
 /* The registry: variants by name ("slub" = the newest) for one way of synchronising. */

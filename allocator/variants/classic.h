@@ -54,6 +54,7 @@ struct classic_cache {
 #define classic_state ALLOC_FN(classic_state)
 #define classic_check ALLOC_FN(classic_check)
 #define classic_dump ALLOC_FN(classic_dump)
+#define classic_each_free ALLOC_FN(classic_each_free)
 
 void classic_flush_cpu(struct alloc_cache *c, uint32_t cpu);
 /* Give an empty slab back; only the node totals move. */
@@ -68,6 +69,7 @@ void classic_cached(const struct alloc_cache *c, struct alloc_cached *by_node);
 void classic_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 int classic_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void classic_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);
+void classic_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx);
 
 static inline struct classic_cache *classic_cache(const struct alloc_cache *c)
 {

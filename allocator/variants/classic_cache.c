@@ -183,6 +183,13 @@ int classic_check(const struct alloc_cache *c, char *why, size_t why_bytes)
 	return slub_check_census(c, k->nodes, cpu_slabs, 0, why, why_bytes);
 }
 
+void classic_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx)
+{
+	alloc_slabs_each_free(c, fn, ctx);
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++)
+		alloc_list_each(c, classic_cache(c)->cpus[cpu].freelist, fn, ctx);
+}
+
 void classic_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full)
 {
 	struct classic_cache *k = classic_cache(c);

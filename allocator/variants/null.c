@@ -60,9 +60,10 @@ static int null_create(struct alloc_machine *m, const struct alloc_cache_config 
 		       struct alloc_cache **ret_cache)
 {
 	struct null_cache *n;
-	struct alloc_geometry geo = { .object_size = cfg->object_size, .align = 16 };
+	uint32_t align = cfg->align > 16 ? cfg->align : 16;
+	struct alloc_geometry geo = { .object_size = cfg->object_size, .align = align };
 
-	geo.size = (cfg->object_size + 15) & ~15u;
+	geo.size = (cfg->object_size + align - 1) & ~(align - 1);
 	while (geo.order < ALLOC_ORDER_MAX && (ALLOC_PAGE_BYTES << geo.order) / geo.size < 8)
 		geo.order++;
 	geo.objects = (ALLOC_PAGE_BYTES << geo.order) / geo.size;
@@ -195,6 +196,17 @@ static int null_check(const struct alloc_cache *c, char *why, size_t why_bytes)
 	return 0;
 }
 
+static void null_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx)
+{
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
+		const struct null_cpu *nc = &null_cache(c)->cpus[cpu];
+
+		alloc_list_each(c, nc->returned, fn, ctx);
+		for (uint32_t i = nc->next; nc->slab && i < nc->slab->word.objects; i++)
+			fn(ctx, nc->slab->mem + (size_t)i * c->geo.size);
+	}
+}
+
 ALLOC_ENTRIES(null)
 
 ALLOC_VARIANT(null) = {
@@ -214,4 +226,5 @@ ALLOC_VARIANT(null) = {
 	.get_knob = null_get_knob,
 	.state = null_state,
 	.check = null_check,
+	.each_free = null_each_free,
 };

@@ -152,6 +152,7 @@ struct percpu_policy {
 #define percpu_free_slow_3_2 ALLOC_FN(percpu_free_slow_3_2)
 #define percpu_check ALLOC_FN(percpu_check)
 #define percpu_dump ALLOC_FN(percpu_dump)
+#define percpu_each_free ALLOC_FN(percpu_each_free)
 
 void *percpu_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp);
 void *percpu_alloc_slow(struct percpu_cache *p, uint32_t cpu, int32_t node, uint32_t gfp);
@@ -224,6 +225,7 @@ void percpu_cached(const struct alloc_cache *c, struct alloc_cached *by_node);
 void percpu_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 int percpu_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void percpu_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);
+void percpu_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx);
 
 /* slub_3_2.c: the steps of 3.2 that differ by more than a number. */
 struct alloc_slab *percpu_fetch_3_2(struct percpu_cache *p, struct alloc_node *n, uint32_t cpu,

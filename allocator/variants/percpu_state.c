@@ -99,6 +99,21 @@ int percpu_check(const struct alloc_cache *c, char *why, size_t why_bytes)
 	return slub_check_census(c, p->nodes, cpu_slabs, cpu_partial, why, why_bytes);
 }
 
+void percpu_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx)
+{
+	struct percpu_cache *p = percpu_cache(c);
+
+	alloc_slabs_each_free(c, fn, ctx);
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
+		alloc_list_each(c, p->cpus[cpu].freelist, fn, ctx);
+		alloc_list_each(c, p->cpus[cpu].claimed, fn, ctx);
+		if (!p->queues)
+			continue;
+		alloc_list_each(c, p->queues[cpu].in_head, fn, ctx);
+		alloc_list_each(c, p->queues[cpu].out_head, fn, ctx);
+	}
+}
+
 static void dump_cpu(const struct percpu_cache *p, struct alloc_dump *d, uint32_t cpu, bool full)
 {
 	const struct percpu_cpu *pc = &p->cpus[cpu];

@@ -46,4 +46,5 @@ ALLOC_VARIANT(slab_2_6_30) = {
 	.tick = slab_tick,
 	.read_counters = slab_read_counters,
 	.dump = slab_dump,
+	.each_free = slab_each_free,
 };

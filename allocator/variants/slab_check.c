@@ -105,6 +105,44 @@ static bool object_is_free(const struct slab_cache *sc, const struct alloc_slab 
 	return false;
 }
 
+struct each_free {
+	const struct slab_cache *sc;
+	alloc_obj_fn fn;
+	void *ctx;
+};
+
+static void each_free_of_slab(void *ctx, struct alloc_slab *s)
+{
+	const struct each_free *e = ctx;
+	const uint16_t *index = s->word.freelist;
+
+	for (uint32_t i = s->word.inuse; i < s->word.objects; i++)
+		e->fn(e->ctx, s->mem + (size_t)index[i] * e->sc->head.geo.size);
+}
+
+static void each_free_of_array(const struct slab_array *a, alloc_obj_fn fn, void *ctx)
+{
+	for (uint64_t i = 0; a && i < a->avail; i++)
+		fn(ctx, a->entry[i]);
+}
+
+void slab_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx)
+{
+	const struct slab_cache *sc = slab_cache_of(c);
+	struct each_free e = { sc, fn, ctx };
+
+	alloc_slabs_each(c, each_free_of_slab, &e);
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++)
+		each_free_of_array(sc->cpu_array[cpu], fn, ctx);
+	for (uint32_t node = 0; node < c->machine->nodes; node++) {
+		const struct slab_node *n = &sc->nodes[node];
+
+		each_free_of_array(n->shared, fn, ctx);
+		for (uint32_t home = 0; n->alien && home < c->machine->nodes; home++)
+			each_free_of_array(n->alien[home].array, fn, ctx);
+	}
+}
+
 /* All cached objects of the cache, for the search of duplicates. */
 struct pile {
 	void **objs; /* NULL: no memory, then there is no such search */

@@ -147,6 +147,7 @@ static inline struct alloc_slab *slab_next(const struct alloc_link *head,
 #define slab_cached ALLOC_FN(slab_cached)
 #define slab_state ALLOC_FN(slab_state)
 #define slab_check ALLOC_FN(slab_check)
+#define slab_each_free ALLOC_FN(slab_each_free)
 #define slab_read_counters ALLOC_FN(slab_read_counters)
 #define slab_dump ALLOC_FN(slab_dump)
 
@@ -211,5 +212,6 @@ void slab_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state
 void slab_read_counters(const struct alloc_cache *c, alloc_counter_fn fn, void *ctx);
 void slab_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);
 int slab_check(const struct alloc_cache *c, char *why, size_t why_bytes);
+void slab_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx);
 
 #endif

@@ -388,4 +388,5 @@ ALLOC_VARIANT(slqb_2_6_31) = {
 	.tick = slqb_tick,
 	.read_counters = slqb_read_counters,
 	.dump = slqb_dump,
+	.each_free = slqb_each_free,
 };

@@ -94,6 +94,7 @@ static inline struct slqb_cache *slqb_cache_of(const struct alloc_cache *c)
 #define slqb_check ALLOC_FN(slqb_check)
 #define slqb_read_counters ALLOC_FN(slqb_read_counters)
 #define slqb_dump ALLOC_FN(slqb_dump)
+#define slqb_each_free ALLOC_FN(slqb_each_free)
 #define slqb_counters ALLOC_FN(slqb_counters)
 
 #define SLQB_NR_COUNTERS 14u
@@ -128,5 +129,6 @@ void slqb_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state
 int slqb_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void slqb_read_counters(const struct alloc_cache *c, alloc_counter_fn fn, void *ctx);
 void slqb_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);
+void slqb_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx);
 
 #endif

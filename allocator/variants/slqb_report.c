@@ -208,6 +208,22 @@ int slqb_check(const struct alloc_cache *c, char *why, size_t why_bytes)
 	return -1;
 }
 
+void slqb_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx)
+{
+	const struct slqb_cache *qc = slqb_cache_of(c);
+
+	alloc_slabs_each_free(c, fn, ctx);
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
+		alloc_list_each(c, qc->cpus[cpu].list.freelist.head, fn, ctx);
+		alloc_list_each(c, qc->cpus[cpu].list.remote.head, fn, ctx);
+		alloc_list_each(c, qc->cpus[cpu].rlist.head, fn, ctx);
+	}
+	for (uint32_t node = 0; node < c->machine->nodes; node++) {
+		alloc_list_each(c, qc->nodes[node].list.freelist.head, fn, ctx);
+		alloc_list_each(c, qc->nodes[node].list.remote.head, fn, ctx);
+	}
+}
+
 static void dump_chain(const struct slqb_cache *qc, struct alloc_dump *d, const char *key,
 		       const struct slqb_chain *ch)
 {

@@ -386,7 +386,8 @@ ALLOC_ENTRIES(classic)
 	.state = classic_state,                \
 	.cached = classic_cached,              \
 	.check = classic_check,                \
-	.dump = classic_dump
+	.dump = classic_dump,                  \
+	.each_free = classic_each_free
 
 static int create_plain(struct alloc_machine *m, const struct alloc_cache_config *cfg,
 			struct alloc_cache **ret_cache)

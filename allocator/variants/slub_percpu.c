@@ -98,7 +98,8 @@ ALLOC_ENTRY_PLACED(percpu)
 	.state = percpu_state,                 \
 	.cached = percpu_cached,               \
 	.check = percpu_check,                 \
-	.dump = percpu_dump
+	.dump = percpu_dump,                   \
+	.each_free = percpu_each_free
 #define PERCPU_COMMON                          \
 	PERCPU_OPS,                            \
 	.flush_cpu = percpu_flush_cpu,         \

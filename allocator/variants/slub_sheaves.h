@@ -125,6 +125,7 @@ static inline struct sheaves_cache *sheaves_of(const struct alloc_cache *c)
 #define sheaves_state ALLOC_FN(sheaves_state)
 #define sheaves_check ALLOC_FN(sheaves_check)
 #define sheaves_dump ALLOC_FN(sheaves_dump)
+#define sheaves_each_free ALLOC_FN(sheaves_each_free)
 #define sheaves_alloc ALLOC_FN(sheaves_alloc)
 #define sheaves_free ALLOC_FN(sheaves_free)
 #define sheaves_flush_cpu ALLOC_FN(sheaves_flush_cpu)
@@ -261,6 +262,7 @@ void sheaves_cached(const struct alloc_cache *c, struct alloc_cached *by_node);
 void sheaves_state(const struct alloc_cache *c, struct alloc_cache_state *ret_state);
 int sheaves_check(const struct alloc_cache *c, char *why, size_t why_bytes);
 void sheaves_dump(const struct alloc_cache *c, struct alloc_dump *d, bool full);
+void sheaves_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx);
 void *sheaves_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp);
 void sheaves_free(struct alloc_cache *c, uint32_t cpu, void *obj);
 void sheaves_flush_cpu(struct alloc_cache *c, uint32_t cpu);
@@ -317,6 +319,7 @@ void sheaves_sheaf_return(struct alloc_cache *c, uint32_t cpu, struct alloc_shea
 	.sheaf_refill = sheaves_sheaf_refill,        \
 	.sheaf_return = sheaves_sheaf_return,        \
 	.tick = sheaves_tick,                        \
-	.dump = sheaves_dump
+	.dump = sheaves_dump,                        \
+	.each_free = sheaves_each_free
 
 #endif

@@ -10,6 +10,33 @@ struct walk {
 	int rc;
 };
 
+static void sheaf_each(const struct alloc_sheaf *s, alloc_obj_fn fn, void *ctx)
+{
+	for (uint32_t i = 0; s && i < s->size; i++)
+		fn(ctx, s->objects[i]);
+}
+
+void sheaves_each_free(const struct alloc_cache *c, alloc_obj_fn fn, void *ctx)
+{
+	const struct sheaves_cache *sc = sheaves_of(c);
+
+	alloc_slabs_each_free(c, fn, ctx);
+	for (uint32_t cpu = 0; cpu < c->machine->cpus; cpu++) {
+		const struct sheaves_cpu *pc = &sc->cpus[cpu];
+
+		sheaf_each(pc->main, fn, ctx);
+		sheaf_each(pc->spare, fn, ctx);
+		sheaf_each(pc->rcu_free, fn, ctx);
+		for (const struct alloc_sheaf *s = pc->waiting; s; s = s->next)
+			sheaf_each(s, fn, ctx);
+		for (uint32_t i = 0; i < pc->nr_deferred; i++)
+			fn(ctx, pc->deferred[i]);
+	}
+	for (uint32_t n = 0; n < c->machine->nodes; n++)
+		for (const struct alloc_sheaf *s = sc->barns[n].full; s; s = s->next)
+			sheaf_each(s, fn, ctx);
+}
+
 #define BROKEN(w, ...) (snprintf((w)->why, (w)->why_bytes, __VA_ARGS__), (w)->rc = -1)
 
 /* origin_cpu of a slab, unused by this variant, counts its objects that rest in sheaves. */
