@@ -155,7 +155,7 @@ static void check_limits(struct session *s, uint64_t now)
 		stop_recording(s, "duration reached");
 	} else if (s->o->max_bytes && now >= s->next_size_ns) {
 		s->next_size_ns = now + SIZE_CHECK_NS;
-		if (record_tape_bytes(s->o->output) >= s->o->max_bytes)
+		if (record_tape_bytes(tape_file(s->t)) >= s->o->max_bytes)
 			stop_recording(s, "tape size reached");
 	}
 	if (s->recording && now >= s->next_flush_ns) {
@@ -239,12 +239,16 @@ static int program_exit(const struct session *s)
 	return WIFSIGNALED(s->status) ? 128 + WTERMSIG(s->status) : WEXITSTATUS(s->status);
 }
 
-static void clean_up(struct session *s)
+/* @keep: the tape is whole; else nothing that could be taken for one stays. */
+static void clean_up(struct session *s, bool keep)
 {
 	if (s->backend)
 		s->o->backend->destroy(s->backend);
 	heap_destroy(s->heap);
-	tape_close(s->t);
+	if (keep)
+		tape_close(s->t);
+	else
+		tape_discard(s->t);
 	record_env_fini(&s->env);
 	if (s->signals >= 0)
 		close(s->signals);
@@ -258,7 +262,6 @@ int record_run(const struct record_options *options, struct record_summary *ret_
 {
 	struct session s = {.o = options, .sum = ret_summary, .reterr = reterr, .signals = -1};
 	uint64_t ended_ns;
-	bool made;
 	int rc;
 
 	memset(ret_summary, 0, sizeof(*ret_summary));
@@ -272,10 +275,7 @@ int record_run(const struct record_options *options, struct record_summary *ret_
 		ret_summary->overhead_ns = options->backend->overhead_ns(s.backend);
 		ret_summary->exit_status = rc < 0 ? 125 : program_exit(&s);
 	}
-	made = s.t != NULL;
-	clean_up(&s);
-	if (rc < 0 && made)
-		record_tape_remove(options->output);
+	clean_up(&s, rc >= 0);
 	if (rc >= 0)
 		ret_summary->tape_bytes = record_tape_bytes(options->output);
 	return rc;

@@ -86,12 +86,11 @@ static int generate(const char *pattern, const struct gen_setting *settings, int
 	rc = tape_create(out, opt.overwrite, &tape, &err);
 	if (rc >= 0)
 		rc = gen_run(tape, &cfg, &err);
-	tape_close(tape);
 	if (rc < 0) {
-		if (tape)
-			remove(out); /* half a generated tape is worth nothing */
+		tape_discard(tape); /* half a generated tape is worth nothing */
 		return cli_fail("gen", rc, &err);
 	}
+	tape_close(tape);
 	if (!opt.quiet)
 		fprintf(stderr, "gen: %s written\n", out);
 	return 0;

@@ -185,14 +185,14 @@ static int import_to(const char *source, const char *path)
 	if (rc < 0)
 		return cli_fail("import", rc, &err);
 	rc = capture_import(source, &opt.capture, t, &stats, &err);
-	tape_close(t);
 	if (rc < 0) {
 		/* Nothing that could be taken for a tape of this source stays behind. */
-		unlink(path);
+		tape_discard(t);
 		if (opt.capture.progress)
 			fputc('\n', stderr);
 		return cli_fail("import", rc, &err);
 	}
+	tape_close(t);
 	if (!opt.quiet)
 		print_summary(path, &stats);
 	if (opt.json && print_json(path, &stats) < 0)

@@ -209,5 +209,7 @@ int tape_cut(struct tape *from, const struct tape_cut *cut, const char *path, bo
 		rc = tape_writer_finish(to, reterr);
 	tape_objects_destroy(c.objects);
 	free(c.markers);
+	if (rc < 0)
+		tape_discard(tape_steal(&to));
 	return rc;
 }

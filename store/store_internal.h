@@ -67,6 +67,7 @@ struct tape {
 	sqlite3 *db;
 	char *schema; /* what the tape is attached as; NULL: main */
 	char *path;		     /* "" for a temporary tape */
+	char *beside;		     /* the file written, while an old tape has the name; else NULL */
 	struct store_writer *writer; /* from tape_create until finish; NULL otherwise */
 	uint32_t begun;		     /* store_begin() without store_end() */
 	sqlite3_stmt *statements[STORE_STATEMENT_MAX];
@@ -220,6 +221,8 @@ int store_stats_write(struct tape *t, int64_t id, const struct store_summary *s,
 
 /* ---- writer.c, writer_late.c ---- */
 
+/* A finished tape takes the name of the one it replaces (tape.c); the connection is made anew. */
+int store_replace(struct tape *t, struct tape_err *reterr) TAPE_MUST_CHECK;
 int store_writer_create(struct tape *t, struct tape_err *reterr) TAPE_MUST_CHECK;
 void store_writer_destroy(struct store_writer *w); /* NULL is accepted; writes nothing */
 

@@ -6,6 +6,9 @@
  * tape's name is a tape at every moment.  While it is written it is in WAL mode: a killed writer
  * leaves the last committed transaction, readers may look on.  tape_writer_finish() returns it
  * to one file without a journal.
+ *
+ * A tape that replaces another is written beside it ("PATH.PID-new") and takes its name when it is
+ * finished: until then the old one stays whole.
  */
 #include <assert.h>
 #include <errno.h>
@@ -68,8 +71,8 @@ static void unlink_beside(const char *path, const char *suffix)
 	free(name);
 }
 
-/* Write the schema into @draft and move it to @path; no connection stays open. */
-static int draft_make(struct tape *t, const char *draft, bool overwrite, struct tape_err *reterr)
+/* Write the schema into @draft; no connection stays open. */
+static int draft_make(struct tape *t, const char *draft, struct tape_err *reterr)
 {
 	int rc = tape_connect(t, draft, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, reterr);
 
@@ -84,16 +87,26 @@ static int draft_make(struct tape *t, const char *draft, bool overwrite, struct 
 		rc = store_exec(t, "COMMIT", "creating the tape", reterr);
 	sqlite3_close(t->db);
 	t->db = NULL;
-	if (rc < 0)
-		return rc;
-	if (overwrite) {
-		unlink_beside(t->path, "-wal");
-		unlink_beside(t->path, "-shm");
-		unlink_beside(t->path, "-journal");
+	return rc;
+}
+
+/* Give the draft the tape's name, or keep it as the file to write while an old tape has it. */
+static int draft_place(struct tape *t, char **draft, bool overwrite, struct tape_err *reterr)
+{
+	struct stat st;
+
+	if (!link(*draft, t->path)) {
+		unlink(*draft);
+		return 0;
 	}
-	if (overwrite ? rename(draft, t->path) : link(draft, t->path))
+	/* an empty file (mktemp) holds nothing that could be lost */
+	if (errno == EEXIST && overwrite && !stat(t->path, &st) && S_ISREG(st.st_mode) &&
+	    !st.st_size && !rename(*draft, t->path))
+		return 0;
+	if (errno != EEXIST || !overwrite)
 		return tape_err_set(reterr, errno == EEXIST ? -EEXIST : -TAPE_E_IO, "creating %s: %s",
 				    t->path, strerror(errno));
+	t->beside = tape_steal(draft);
 	return 0;
 }
 
@@ -107,13 +120,38 @@ static int tape_create_file(struct tape *t, bool overwrite, struct tape_err *ret
 	if (asprintf(&draft, "%s.%ld-new", t->path, (long)getpid()) < 0)
 		return tape_err_set(reterr, -ENOMEM, "out of memory");
 	unlink(draft);
-	rc = draft_make(t, draft, overwrite, reterr);
-	unlink(draft);
+	rc = draft_make(t, draft, reterr);
 	if (rc == 0)
-		rc = tape_connect(t, t->path, SQLITE_OPEN_READWRITE, reterr);
+		rc = draft_place(t, &draft, overwrite, reterr);
+	if (draft)
+		unlink(draft);
+	if (rc == 0)
+		rc = tape_connect(t, tape_file(t), SQLITE_OPEN_READWRITE, reterr);
 	if (rc == 0)
 		rc = store_exec(t, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
 				   "PRAGMA wal_autocheckpoint = 4000", "creating the tape", reterr);
+	return rc;
+}
+
+int store_replace(struct tape *t, struct tape_err *reterr)
+{
+	int rc;
+
+	if (!t->beside)
+		return 0;
+	store_statements_drop(t);
+	sqlite3_close(t->db);
+	t->db = NULL;
+	rc = rename(t->beside, t->path) ? tape_err_set(reterr, -TAPE_E_IO, "replacing %s: %s", t->path,
+						       strerror(errno)) : 0;
+	if (rc == 0) {
+		free(t->beside);
+		t->beside = NULL;
+		unlink_beside(t->path, "-wal");
+		unlink_beside(t->path, "-shm");
+		unlink_beside(t->path, "-journal");
+		rc = tape_connect(t, t->path, SQLITE_OPEN_READWRITE, reterr);
+	}
 	return rc;
 }
 
@@ -250,13 +288,35 @@ void tape_close(struct tape *t)
 	store_rollback(t);
 	store_statements_drop(t);
 	sqlite3_close(t->db);
+	free(t->beside);
 	free(t->path);
 	free(t);
+}
+
+void tape_discard(struct tape *t)
+{
+	TAPE_CLEANUP(tape_freep) char *file = NULL;
+
+	if (!t)
+		return;
+	file = strdup(tape_file(t));
+	tape_close(t);
+	if (!file || !*file)
+		return;
+	unlink(file);
+	unlink_beside(file, "-wal");
+	unlink_beside(file, "-shm");
+	unlink_beside(file, "-journal");
 }
 
 const char *tape_path(const struct tape *t)
 {
 	return t->path;
+}
+
+const char *tape_file(const struct tape *t)
+{
+	return t->beside ? t->beside : t->path;
 }
 
 struct sqlite3 *tape_db(struct tape *t)

@@ -32,6 +32,7 @@ enum tape_open_mode { TAPE_READ, TAPE_READ_WRITE };
 /*
  * Create @path (must not exist unless @overwrite; NULL: a private temporary tape that vanishes
  * with its last handle).  Writes the schema.  Ownership of *ret_tape passes to the caller.
+ * An old tape is replaced when the new one is finished; until then the new one is "PATH.PID-new".
  */
 int tape_create(const char *path, bool overwrite, struct tape **ret_tape,
 		struct tape_err *reterr) TAPE_MUST_CHECK;
@@ -48,12 +49,16 @@ bool tape_is_tape(const char *path);
 
 /* Close and free; an unfinished writer leaves a valid prefix.  NULL is accepted. */
 void tape_close(struct tape *t);
+/* Close a tape that is being made and delete its file; a tape it was to replace stays. */
+void tape_discard(struct tape *t);
 static inline void tape_closep_tape(struct tape **t)
 {
 	tape_close(*t);
 }
 
 const char *tape_path(const struct tape *t); /* borrowed; "" for a temporary tape */
+/* The file that is being written: tape_path(), or the one beside it while an old tape stands there. */
+const char *tape_file(const struct tape *t);
 struct sqlite3 *tape_db(struct tape *t);     /* borrowed; for SQL front ends in store/ and cli/ */
 
 /* ---- small tables; on a tape being written and on one open for writing ---- */

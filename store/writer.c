@@ -390,5 +390,5 @@ int tape_writer_finish(struct tape *t, struct tape_err *reterr)
 		return store_writer_fail(t, rc, why);
 	store_writer_destroy(t->writer);
 	t->writer = NULL;
-	return 0;
+	return store_replace(t, reterr);
 }

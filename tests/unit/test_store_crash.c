@@ -37,7 +37,8 @@ static void child_writes(void)
 	struct tape *t = NULL;
 
 	fixture_init(&f);
-	if (tape_create(path, true, &t, &err) < 0)
+	unlink(path); /* what an earlier round left: no old tape to keep */
+	if (tape_create(path, false, &t, &err) < 0)
 		_exit(2);
 	for (uint32_t round = 0; round < 1000; round++) {
 		if (fixture_append(&f, t, 20000, &err) < 0)
@@ -137,7 +138,8 @@ static void full_disk_keeps_what_was_whole(void **state)
 
 	(void)state;
 	fixture_init(&f);
-	OK(tape_create(path, true, &t, &err));
+	unlink(path);
+	OK(tape_create(path, false, &t, &err));
 	OK(fixture_append(&f, t, 100000, &err));
 	OK(tape_writer_flush(t, &err));
 	/* SQLite's own limit gives the error of a full disk */
@@ -162,7 +164,8 @@ static void unfinished_tape_is_readable_beside_its_writer(void **state)
 
 	(void)state;
 	fixture_init(&f);
-	OK(tape_create(path, true, &t, &err));
+	unlink(path);
+	OK(tape_create(path, false, &t, &err));
 	OK(fixture_append(&f, t, 70000, &err));
 	OK(tape_writer_flush(t, &err));
 	OK(fixture_append(&f, t, 100, &err));
