@@ -1,81 +1,110 @@
 /* SPDX-License-Identifier: MIT */
 /* slabtape export: a tape in another program's format. */
-#include "cli/verb.h"
-
-#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "analyze/export_ops.h"
-#include "capture/import.h"
+#include "analyze/export.h"
+#include "base/cleanup.h"
+#include "cli/open_source.h"
+#include "cli/range_opts.h"
+#include "cli/verb.h"
 #include "store/tape.h"
 
 static struct {
-	const char *to, *output;
+	char *to, *output, *time, *cache, *weight;
+	long long run;
+	int quiet;
 } opt;
 
 static const struct poptOption options[] = {
-	{ "to", '\0', POPT_ARG_STRING, &opt.to, 0, "format to write", "ops" },
-	{ "output", 'o', POPT_ARG_STRING, &opt.output, 0, "file to write (default: stdout)",
-	  "FILE" },
+	{ "to", '\0', POPT_ARG_STRING, &opt.to, 0,
+	  "ops, csv, json (lines), folded, speedscope, perfetto or ctf (a directory)", "FORMAT" },
+	{ "output", 'o', POPT_ARG_STRING, &opt.output, 0, "file to write (default: stdout)", "FILE" },
+	{ "run", '\0', POPT_ARG_LONGLONG, &opt.run, 0,
+	  "csv, json, perfetto: what this run recorded instead of the events", "RUN" },
+	{ "time", '\0', POPT_ARG_STRING, &opt.time, 0,
+	  "only from A to before B: times (2s, 1.5ms) or markers", "A-B" },
+	{ "cache", '\0', POPT_ARG_STRING, &opt.cache, 0, "only this cache", "NAME" },
+	{ "weight", '\0', POPT_ARG_STRING, &opt.weight, 0,
+	  "folded: bytes (requested, default), hit (allocations) or live_bytes", "WHAT" },
+	{ "quiet", 'q', POPT_ARG_NONE, &opt.quiet, 0, "no summary on stderr", NULL },
 	POPT_TABLEEND,
 };
 
-static int run(int argc, const char **argv);
+static int run_export(int argc, const char **argv);
 
 extern const struct cli_verb cli_verb_export;
-const struct cli_verb cli_verb_export = { "export", "TAPE --to FORMAT [-o FILE]",
-	"write a tape in another format", run, options };
+const struct cli_verb cli_verb_export = { "export", "TAPE --to FORMAT [-o FILE] [OPTION...]",
+					  "write a tape in another format", run_export, options };
 
-/* One row per format. */
-static const struct {
-	const char *name;
-	int (*run)(struct tape *t, FILE *out, struct tape_err *reterr);
-} formats[] = {
-	{ "ops", export_ops },
-};
-
-static int export_as(const char *source, size_t format)
+static void print_done(const struct export_sums *sums)
 {
-	FILE *out = opt.output ? fopen(opt.output, "w") : stdout;
-	struct tape_err err = { 0 };
-	struct tape *t = NULL;
-	int rc;
+	const char *what = !strcmp(opt.to, "folded") || !strcmp(opt.to, "speedscope") ? "weight" : "events";
 
-	if (!out) {
-		tape_err_set(&err, -TAPE_E_IO, "open (%s): %s", opt.output, strerror(errno));
-		return cli_fail("export", -TAPE_E_IO, &err);
-	}
-	rc = capture_open_source(source, NULL, &t, NULL, &err);
-	if (rc >= 0)
-		rc = formats[format].run(t, out, &err);
-	tape_close(t);
-	if (opt.output && fclose(out) && rc >= 0)
-		rc = tape_err_set(&err, -TAPE_E_IO, "write (%s): %s", opt.output, strerror(errno));
-	return rc < 0 ? cli_fail("export", rc, &err) : 0;
+	if (!opt.quiet && opt.output && strcmp(opt.output, "-") != 0)
+		fprintf(stderr, "export: %s: %" PRIu64 " records, %s %" PRIu64 "; read back and counted\n",
+			opt.output, sums->records, what, sums->events);
 }
 
-static int run(int argc, const char **argv)
+static int run(const char *source)
 {
-	int exit_code = 0;
-	poptContext con = cli_parse(&cli_verb_export, argc, argv, &exit_code);
-	const char *source;
-	size_t format, formats_nr = sizeof(formats) / sizeof(formats[0]);
+	TAPE_CLEANUP(tape_closep_tape) struct tape *t = NULL;
+	struct export_config cfg = EXPORT_CONFIG_ALL;
+	struct tape_range range = TAPE_RANGE_ALL;
+	struct export_sums sums = { 0 };
+	struct tape_err err = { 0 };
+	int rc = cli_open_source(source, TAPE_READ, &t, &err);
 
+	if (rc == 0 && opt.cache)
+		rc = cli_find_cache(t, opt.cache, &cfg.cache, &err);
+	if (rc == 0 && opt.time)
+		rc = cli_parse_span(t, opt.time, &range, &err);
+	cfg.begin_ns = range.ts_begin;
+	cfg.end_ns = range.ts_end;
+	cfg.run = opt.run;
+	if (opt.weight)
+		cfg.weight = opt.weight;
+	if (rc == 0)
+		rc = export_tape(t, opt.to, &cfg, opt.output, &sums, &err);
+	if (rc < 0)
+		return cli_fail("export", rc, &err);
+	print_done(&sums);
+	return 0;
+}
+
+static int check_weight(void)
+{
+	if (!opt.weight)
+		return 0;
+	if (strcmp(opt.to, "folded") != 0)
+		return cli_usage("export", "--weight goes with --to folded");
+	if (strcmp(opt.weight, "bytes") && strcmp(opt.weight, "hit") && strcmp(opt.weight, "live_bytes"))
+		return cli_usage("export", "--weight %s: bytes, hit or live_bytes", opt.weight);
+	return 0;
+}
+
+static int run_export(int argc, const char **argv)
+{
+	const char *source;
+	poptContext con;
+	int rc;
+
+	opt.run = -1;
+	con = cli_parse(&cli_verb_export, argc, argv, &rc);
 	if (!con)
-		return exit_code;
+		return rc;
 	source = poptGetArg(con);
-	for (format = 0; opt.to && format < formats_nr; format++)
-		if (!strcmp(opt.to, formats[format].name))
-			break;
 	if (!source || poptPeekArg(con))
-		exit_code = cli_usage("export", "one TAPE expected; see slabtape export --help");
+		rc = cli_usage("export", "one TAPE expected; see slabtape export --help");
 	else if (!opt.to)
-		exit_code = cli_usage("export", "--to FORMAT is needed");
-	else if (format == formats_nr)
-		exit_code = cli_usage("export", "--to %s: no such format", opt.to);
+		rc = cli_usage("export", "--to FORMAT is needed: %s", export_formats);
 	else
-		exit_code = export_as(source, format);
+		rc = check_weight();
+	if (source && opt.to && rc == 0)
+		rc = run(source);
 	poptFreeContext(con);
-	return exit_code;
+	return rc;
 }
