@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "store/run_buffer.h"
 #include "store/tape.h"
 #include "store/vtab.h"
 #include "traces/objects.h"
@@ -28,6 +29,7 @@
 #define CPUS 16u
 #define CACHES 12u
 #define PLAIN_ROWS 2000000u
+#define TRANSITIONS 5000000u
 #define RUNS 5
 
 static uint64_t seed = 1;
@@ -206,6 +208,36 @@ static void make_tape(const char *path, uint64_t events)
 	       (double)events / (now() - begin) / 1e6);
 }
 
+/* A run of TRANSITIONS rows: slabs that walk through the states, 16 CPUs, 12 caches. */
+static void make_run(const char *path)
+{
+	struct tape_run run = { .variant = "null", .mode = "ordered" };
+	struct tape_run_buffer *b;
+	struct tape_err err = { 0 };
+	double begin = now();
+	struct tape *t;
+
+	must(tape_open(path, TAPE_READ_WRITE, &t, &err), &err);
+	must(tape_run_buffer_create(&b), &err);
+	for (uint32_t i = 0; i < TRANSITIONS; i++) {
+		uint32_t slab = rnd(50000), step = rnd(5);
+		struct tape_transition tr = { .seq = 9ull * i, .ts = 2700ull * i, .slab = slab,
+			.inuse = rnd(33), .objects = 32, .cpu = (uint16_t)rnd(CPUS),
+			.node = (uint16_t)(slab & 1), .cache = (uint16_t)(1 + slab % CACHES),
+			.from = (uint8_t)step, .to = (uint8_t)(step + 1), .op = (uint8_t)(step & 1) };
+
+		must(tape_run_buffer_transition(b, &tr), &err);
+	}
+	must(tape_run_begin(t, &run, &err), &err);
+	must(tape_run_buffer_write(t, run.id, b, &err), &err);
+	must(tape_run_end(t, run.id, 0, 0, -1, &err), &err);
+	printf("%-34s %8.2f s  %.1f M rows/s, %.2f bytes/row\n", "recording a run's transitions",
+	       now() - begin, TRANSITIONS / (now() - begin) / 1e6,
+	       (double)tape_run_buffer_bytes(b) / TRANSITIONS);
+	tape_run_buffer_destroy(b);
+	tape_close(t);
+}
+
 /* ---- measuring ---- */
 
 static int64_t run_sql(sqlite3 *db, const char *sql)
@@ -295,6 +327,20 @@ static double plain_bytes(const char *tape_name)
 	return bytes;
 }
 
+static void measure_run(sqlite3 *db)
+{
+	measure(db, "transition_agg by states, cache",
+		"SELECT from_state, to_state, cache, sum(transitions) FROM transition_agg WHERE run = 1"
+		" GROUP BY 1, 2, 3", TRANSITIONS, RUNS);
+	measure(db, "transition by states",
+		"SELECT from_state, to_state, count(*) FROM transition WHERE run = 1 GROUP BY 1, 2",
+		TRANSITIONS, 3);
+	measure(db, "transitions of one slab",
+		"SELECT * FROM transition WHERE run = 1 AND slab = 77", TRANSITIONS, RUNS);
+	measure(db, "transitions of 10 ms",
+		"SELECT * FROM transition WHERE run = 1 AND ts BETWEEN 5000000000 AND 5010000000", 0, RUNS);
+}
+
 static void measure_all(sqlite3 *db, uint64_t events)
 {
 	int64_t object = run_sql(db, "SELECT max(object) / 2 FROM event WHERE seq > (SELECT max(last_seq)"
@@ -340,11 +386,13 @@ int main(int argc, char **argv)
 	printf("%s %s, %ld CPUs, SQLite %s; %" PRIu64 " events\n", host.sysname, host.machine,
 	       sysconf(_SC_NPROCESSORS_ONLN), sqlite3_libversion(), events);
 	make_tape(path, events);
+	tape_bytes = (double)file_bytes(path) / (double)events;
+	make_run(path);
 	must(tape_open(path, TAPE_READ, &t, &err), &err);
 	measure_all(tape_db(t), events);
+	measure_run(tape_db(t));
 	getrusage(RUSAGE_SELF, &usage);
 	printf("%-34s %8.0f MB\n", "peak memory", (double)usage.ru_maxrss / 1024);
-	tape_bytes = (double)file_bytes(path) / (double)events;
 	plain = plain_bytes(path);
 	printf("%-34s %8.2f bytes/event\n", "tape", tape_bytes);
 	printf("%-34s %8.2f bytes/event  (%.1f x the tape)\n", "plain table, two indexes", plain,

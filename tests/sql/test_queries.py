@@ -228,6 +228,65 @@ def refused_under_loss(t):
                 f'leaks is refused under loss: {done.returncode} {done.stderr}')
 
 
+def run_rows(extension, path):
+    """Queries about recorded rows of a real replay, from the rows themselves."""
+    db = hosts.connect(extension, path)
+    run = db.execute('SELECT max(run) FROM transition').fetchone()[0]
+    rows = db.execute('SELECT cache, slab, ts, to_state, from_state FROM transition WHERE run = ?', (run,)).fetchall()
+    db.close()
+    return run, rows
+
+
+def partial_residency(t, extension):
+    run, rows = run_rows(extension, t.path)
+    last, stays, still = {}, collections.defaultdict(list), collections.Counter()
+    for cache, slab, ts, to_state, _ in rows:
+        if slab in last and last[slab][1] in ('partial', 'cpu_partial'):
+            stays[cache, last[slab][1]].append(ts - last[slab][0])
+        last[slab] = (ts, to_state, cache)
+    for _, state, cache in last.values():
+        still[cache, state] += 1
+    got = {(r[2], r[3]): r[4:7] + r[8:] for r in t.query('partial-residency', f'run={run}')}
+    keys = sorted(k for k in set(stays) | set(still) if k[1] in ('partial', 'cpu_partial'))
+    expected = [[len(stays[k]), sum(stays[k]) / len(stays[k]) / 1e3 if stays[k] else None,
+                 max(stays[k]) / 1e3 if stays[k] else None, still[k]] for k in keys]
+    same('partial-residency', [got.get((t.cache[k[0]], k[1]), []) for k in keys], expected, places=1)
+
+
+def attached(slabtape, extension, path, work):
+    """Rows of runs in two tapes, joined; the aggregate functions name the other tape."""
+    other = os.path.join(work, 'results.tape')
+    done = hosts.run(slabtape, 'replay', path, '--variant', 'slub-7.2', '--results', other)
+    hosts.check(done.returncode == 0, f'results in a tape of their own: {done.stderr}')
+    db = hosts.connect(extension, path)
+    db.execute('ATTACH ? AS b', (other,))
+    run = db.execute('SELECT max(run) FROM transition').fetchone()[0]
+    here = collections.Counter(r[0] for r in db.execute('SELECT seq FROM transition WHERE run = ?', (run,)))
+    there = collections.Counter(r[0] for r in db.execute('SELECT seq FROM b.transition'))
+    joined = db.execute('SELECT count(*) FROM transition x JOIN b.transition y USING(seq) WHERE x.run = ?',
+                        (run,)).fetchone()[0]
+    hosts.check(joined == sum(n * there[s] for s, n in here.items()) and joined > 0, 'a join across two tapes')
+    counted = db.execute("SELECT sum(transitions) FROM transition_agg(NULL, 'b')").fetchone()[0]
+    hosts.check(counted == sum(there.values()), f'transition_agg of the attached tape: {counted}')
+    hosts.check(db.execute("SELECT sum(refills) FROM refill_agg(NULL, 'b')").fetchone()[0] ==
+                db.execute('SELECT count(*) FROM b.refill').fetchone()[0], 'refill_agg of the attached tape')
+    hosts.check(db.execute('SELECT count(*) FROM b.slab').fetchone()[0] ==
+                db.execute("SELECT count(*) FROM b.transition WHERE from_state = 'none'").fetchone()[0],
+                'slab of the attached tape')
+    db.close()
+
+
+def all_are_tested(source):
+    """Every query is named in a test that works its answer out again."""
+    text = ''
+    for name in ('sql/test_queries.py', 'unit/test_analyze_queries.c', 'unit/test_analyze_runs.c'):
+        with open(os.path.join(source, 'tests', name), encoding='utf-8') as f:
+            text += f.read()
+    for name in os.listdir(os.path.join(source, 'analyze/queries')):
+        quoted = name[:-4]
+        hosts.check(f"'{quoted}'" in text or f'"{quoted}"' in text, f'{quoted} has a test')
+
+
 def all_are_documented(slabtape, source):
     names = sorted(f[:-4] for f in os.listdir(os.path.join(source, 'analyze/queries')))
     listed = [line for line in hosts.run(slabtape, 'query', '--list').stdout.split('\n')
@@ -240,7 +299,7 @@ def all_are_documented(slabtape, source):
 
 
 def main():
-    slabtape, _, source = (os.path.abspath(p) for p in sys.argv[1:4])
+    slabtape, extension, source = (os.path.abspath(p) for p in sys.argv[1:4])
     with tempfile.TemporaryDirectory() as work:
         path = os.path.join(work, 'netperf0.tape')
         done = hosts.run(slabtape, 'import', '-q', '-o', path,
@@ -262,8 +321,11 @@ def main():
         node_imbalance(t)
         thrash(t, run)
         free_class(t, run)
+        partial_residency(t, extension)
+        attached(slabtape, extension, path, work)
         refused_under_loss(t)
     all_are_documented(slabtape, source)
+    all_are_tested(source)
     hosts.finish()
 
 
