@@ -135,8 +135,12 @@ static int print_live(struct trace *x, struct tape *t, const struct export_confi
 /* ---- a run ---- */
 
 /* Simulated runs have a time of their own; slab's times are of that kind already. */
-#define RUN_TIME "CASE WHEN (SELECT mode FROM run WHERE run = :run) = 'simulated' THEN x.vts ELSE x.ts END"
-#define RUN_ROWS " WHERE x.run = :run AND x.ts >= :begin AND x.ts < :end AND (:cache IS NULL OR x.cache = :cache)"
+#define RUN_TIME                                                              \
+	"CASE WHEN (SELECT mode FROM run WHERE run = :run) = 'simulated'"     \
+	" THEN x.vts ELSE x.ts END"
+#define RUN_ROWS                                                              \
+	" WHERE x.run = :run AND x.ts >= :begin AND x.ts < :end"              \
+	" AND (:cache IS NULL OR x.cache = :cache)"
 
 static const char refill_sql[] =
 	"SELECT " RUN_TIME ", x.cpu, coalesce(c.name, ''), x.source, x.objects, x.seq"

@@ -121,7 +121,8 @@ static void write_passes(FILE *out, const struct stat_key *k)
 		k->alloc);
 	fprintf(out, "o(key, objects, known, remote, placed, crossed, life, life_max) AS (SELECT %s,"
 		" sum(objects), total((alloc_cpu IS NOT NULL) * objects), total(remote * objects),"
-		" total((cross_node IS NOT NULL) * objects), total(cross_node * objects), total(lifetime_ns), max(lifetime_max) FROM object_agg"
+		" total((cross_node IS NOT NULL) * objects), total(cross_node * objects),"
+		" total(lifetime_ns), max(lifetime_max) FROM object_agg"
 		" WHERE freed = 1 AND free_ts >= :begin AND free_ts < :end"
 		" AND (:cpu IS NULL OR free_cpu = :cpu)" CACHE_ONLY " GROUP BY 1),\n", k->freed);
 	if (k->free)
