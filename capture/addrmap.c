@@ -47,6 +47,18 @@ struct addrmap_entry *addrmap_at(struct addrmap *m, uint64_t address, bool *ret_
 	return &m->entries[i];
 }
 
+bool addrmap_is_live(const struct addrmap *m, uint64_t address)
+{
+	size_t i;
+
+	if (!m->entries)
+		return false;
+	for (i = map64_hash(address) & m->mask; m->entries[i].address; i = (i + 1) & m->mask)
+		if (m->entries[i].address == address)
+			return m->entries[i].flags & ADDRMAP_LIVE;
+	return false;
+}
+
 void addrmap_fini(struct addrmap *m)
 {
 	free(m->entries);

@@ -40,6 +40,8 @@ struct addrmap {
 /* Entry of @address (not 0), added blank when new; valid until the next call.  NULL: no memory. */
 struct addrmap_entry *addrmap_at(struct addrmap *m, uint64_t address, bool *ret_new)
 	TAPE_MUST_CHECK;
+/* Is there a live object at @address? */
+bool addrmap_is_live(const struct addrmap *m, uint64_t address);
 void addrmap_fini(struct addrmap *m);
 
 #endif

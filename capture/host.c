@@ -37,6 +37,27 @@ uint32_t host_cpus(void)
 	return n < 1 ? 1 : n > TAPE_CPU_MAX ? TAPE_CPU_MAX : (uint32_t)n;
 }
 
+uint32_t host_nodes(void)
+{
+	DIR *dir = opendir("/sys/devices/system/node");
+	struct dirent *entry;
+	uint32_t nodes = 1;
+
+	while (dir && (entry = readdir(dir))) {
+		char *end;
+		unsigned long node;
+
+		if (strncmp(entry->d_name, "node", 4))
+			continue;
+		node = strtoul(entry->d_name + 4, &end, 10);
+		if (end != entry->d_name + 4 && !*end && node < TAPE_NODE_MAX && node + 1 > nodes)
+			nodes = (uint32_t)node + 1;
+	}
+	if (dir)
+		closedir(dir);
+	return nodes;
+}
+
 int host_define_cpus(struct tape *t, struct tape_err *reterr)
 {
 	int rc = 0;

@@ -16,6 +16,7 @@ static const char *const format_names[CAPTURE_FORMAT_MAX] = {
 	[CAPTURE_FORMAT_UNKNOWN] = "unknown",	[CAPTURE_FORMAT_TAPE] = "tape",
 	[CAPTURE_FORMAT_OPS] = "ops",		[CAPTURE_FORMAT_TRACEDAT] = "trace.dat",
 	[CAPTURE_FORMAT_TEXT] = "ftrace-text",	[CAPTURE_FORMAT_CTF] = "ctf",
+	[CAPTURE_FORMAT_RAW] = "ring-buffer-pages",
 };
 
 const char *capture_format_name(enum capture_format format)
@@ -39,11 +40,11 @@ int capture_detect(const char *path, enum capture_format *ret_format, struct tap
 
 	if (rc < 0)
 		return rc;
-	if (source.is_ctf)
-		*ret_format = CAPTURE_FORMAT_CTF;
+	if (source.is_ctf || source.is_raw)
+		*ret_format = source.is_ctf ? CAPTURE_FORMAT_CTF : CAPTURE_FORMAT_RAW;
 	else
 		rc = capture_input_open(source.events, &in, reterr);
-	if (rc >= 0 && !source.is_ctf)
+	if (rc >= 0 && in)
 		rc = capture_source_detect(in, ret_format, reterr);
 	capture_source_fini(&source);
 	return rc;
@@ -77,6 +78,10 @@ static int import_events(const struct import_job *job, struct tape_err *reterr)
 
 	if (job->source->is_ctf)
 		return import_ctf_folder(job, reterr);
+	if (job->source->is_raw) {
+		job->stats->format = CAPTURE_FORMAT_RAW;
+		return import_raw(job->source->events, job, reterr);
+	}
 	rc = capture_input_open(job->source->events, &in, reterr);
 	if (rc >= 0)
 		rc = capture_source_detect(in, &job->stats->format, reterr);

@@ -3,8 +3,8 @@
  * Import: any source we can read becomes a tape.
  *
  * Sources: `.ops` scripts, trace.dat, ftrace text (`trace`, `trace-cmd report`, `perf script`),
- * each as a file, compressed (zstd, gzip, xz) or `-`; CTF folders of lttng-modules; or a directory as `record --print-script`
- * makes them (docs in capture/README.md).
+ * each as a file, compressed (zstd, gzip, xz) or `-`; CTF folders of lttng-modules; or a directory as `record --kernel --print-script`
+ * makes it (docs in capture/README.md).
  */
 #ifndef SLABTAPE_CAPTURE_IMPORT_H
 #define SLABTAPE_CAPTURE_IMPORT_H
@@ -23,6 +23,7 @@ enum capture_format {
 	CAPTURE_FORMAT_TRACEDAT,
 	CAPTURE_FORMAT_TEXT,
 	CAPTURE_FORMAT_CTF,
+	CAPTURE_FORMAT_RAW, /* pages of ring buffers */
 	CAPTURE_FORMAT_MAX
 };
 

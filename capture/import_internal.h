@@ -27,6 +27,10 @@ int import_ops(struct capture_input *in, const struct import_job *job, struct ta
 int import_tracedat(struct capture_input *in, const struct import_job *job,
 		    struct tape_err *reterr) TAPE_MUST_CHECK;
 
+/* @path: a folder with pages of ring buffers. */
+int import_raw(const char *path, const struct import_job *job, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
+
 int import_text(struct capture_input *in, const struct import_job *job, struct tape_err *reterr)
 	TAPE_MUST_CHECK;
 

@@ -126,10 +126,10 @@ static int declare_overruns(struct tracedat_import *im)
 			   "overrun counted by the ring buffers, time unknown", im->reterr);
 }
 
-static int store_meta(struct tracedat_import *im)
+static int store_meta(struct tracedat_import *im, const char *source)
 {
 	struct tape *t = im->job->t;
-	int rc = tape_meta_set(t, "source", "trace.dat", im->reterr);
+	int rc = tape_meta_set(t, "source", source, im->reterr);
 
 	if (rc >= 0 && im->td->clock)
 		rc = tape_meta_set(t, "clock", im->td->clock, im->reterr);
@@ -149,25 +149,24 @@ static void fini(struct tracedat_import *im)
 	tracedat_close(im->td);
 }
 
-int import_tracedat(struct capture_input *in, const struct import_job *job,
-		    struct tape_err *reterr)
+/* Takes over @td. */
+static int import_opened(struct tracedat *td, const char *source, const struct import_job *job,
+			 struct tape_err *reterr)
 {
-	struct tracedat_import im = { .job = job, .reterr = reterr };
-	int rc = tracedat_open(in, &im.td, reterr);
+	struct tracedat_import im = { .job = job, .reterr = reterr, .td = td };
+	int rc = td_decoder_init(&im.decoder, td, reterr);
 
-	if (rc >= 0)
-		rc = td_decoder_init(&im.decoder, im.td, reterr);
-	if (rc >= 0 && im.td->release)
-		rc = import_release(job, im.td->release, reterr);
+	if (rc >= 0 && td->release)
+		rc = import_release(job, td->release, reterr);
 	if (rc >= 0)
 		rc = ingest_create(job, &im.ing, reterr);
 	if (rc >= 0) {
 		im.decoder.ing = im.ing;
 		im.decoder.stats = job->stats;
-		rc = store_meta(&im);
+		rc = store_meta(&im, source);
 	}
 	if (rc >= 0)
-		rc = td_decode_threads(&im.decoder, im.td->cmdlines.data, im.td->cmdlines.len);
+		rc = td_decode_threads(&im.decoder, td->cmdlines.data, td->cmdlines.len);
 	if (rc >= 0)
 		rc = open_streams(&im);
 	if (rc >= 0)
@@ -178,4 +177,21 @@ int import_tracedat(struct capture_input *in, const struct import_job *job,
 		rc = ingest_finish(im.ing, reterr);
 	fini(&im);
 	return rc;
+}
+
+int import_tracedat(struct capture_input *in, const struct import_job *job,
+		    struct tape_err *reterr)
+{
+	struct tracedat *td;
+	int rc = tracedat_open(in, &td, reterr);
+
+	return rc < 0 ? rc : import_opened(td, "trace.dat", job, reterr);
+}
+
+int import_raw(const char *path, const struct import_job *job, struct tape_err *reterr)
+{
+	struct tracedat *td;
+	int rc = tracedat_open_raw(path, &td, reterr);
+
+	return rc < 0 ? rc : import_opened(td, "ring-buffer pages", job, reterr);
 }

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "capture/ingest_internal.h"
+#include "capture/kcore.h"
 #include "capture/source.h"
 
 static int no_memory(struct tape_err *reterr)
@@ -33,6 +34,8 @@ static int read_machine(struct ingest *ing, struct tape_err *reterr)
 	int rc = 0;
 
 	machine_init(&ing->machine);
+	if (!base && s->kcore)
+		base = kcore_direct_map(s->kcore);
 	if (s->zoneinfo)
 		rc = machine_zoneinfo(&ing->machine, s->zoneinfo,
 				      base ? base : CAPTURE_DIRECT_MAP_X86_64, reterr);
@@ -91,6 +94,18 @@ int ingest_cpu(struct ingest *ing, uint32_t cpu, struct tape_err *reterr)
 				    TAPE_CPU_MAX);
 	machine_saw_cpu(&ing->machine, cpu);
 	return 0;
+}
+
+void ingest_only(struct ingest *ing, const char *names)
+{
+	ing->only = names;
+}
+
+int ingest_slab_after(struct ingest *ing, const char *path, struct tape_err *reterr)
+{
+	int rc = snapshot_read(path, &ing->after, reterr);
+
+	return rc < 0 ? rc : ingest_define_snapshot(ing, ing->after, reterr);
 }
 
 /* Time of the tape for a time of the source; never goes back. */
@@ -357,12 +372,37 @@ static int free_event(struct ingest *ing, const struct capture_raw *raw, struct 
 	return rc >= 0 && named ? ingest_learn_page(ing, raw->address, cache, reterr) : rc;
 }
 
+/* ingest_only(): is this an event of the cache that is kept? */
+static bool is_kept(struct ingest *ing, const struct capture_raw *raw, uint16_t cache)
+{
+	const char *name;
+
+	if (raw->is_free && cache == TAPE_CACHE_UNKNOWN)
+		return addrmap_is_live(&ing->addresses, raw->address);
+	name = cache == TAPE_NO_CACHE ? "" : ing->caches[cache].row.name;
+	for (const char *n = ing->only; *n; n += strlen(n) + 1)
+		if (!strcmp(n, name))
+			return true;
+	return false;
+}
+
 static void count_raw(struct capture_stats *s, const struct capture_raw *raw)
 {
 	if (raw->is_free)
 		*(raw->is_kmalloc ? &s->kfree : &s->cache_free) += 1;
 	else
 		*(raw->is_kmalloc ? &s->kmalloc : &s->cache_alloc) += 1;
+}
+
+/* Rule (d).  Whose cache it would have been is not known. */
+static void null_event(struct ingest *ing, const struct capture_raw *raw)
+{
+	if (ing->only) {
+		ing->stats->other++;
+		return;
+	}
+	count_raw(ing->stats, raw);
+	*(raw->is_free ? &ing->stats->null_frees : &ing->stats->failed_allocs) += 1;
 }
 
 int ingest_event(struct ingest *ing, const struct capture_raw *raw, struct tape_err *reterr)
@@ -373,15 +413,19 @@ int ingest_event(struct ingest *ing, const struct capture_raw *raw, struct tape_
 	bool is_new;
 	int rc;
 
-	count_raw(ing->stats, raw);
 	machine_saw_cpu(&ing->machine, raw->cpu);
 	if (raw->address <= INGEST_NULL_MAX) {
-		*(raw->is_free ? &ing->stats->null_frees : &ing->stats->failed_allocs) += 1;
+		null_event(ing, raw);
 		return 0;
 	}
 	rc = cache_of_event(ing, raw, &cache, reterr);
 	if (rc < 0)
 		return rc;
+	if (ing->only && !is_kept(ing, raw, cache)) {
+		ing->stats->other++;
+		return 0;
+	}
+	count_raw(ing->stats, raw);
 	e = addrmap_at(&ing->addresses, raw->address, &is_new);
 	if (!e)
 		return no_memory(reterr);

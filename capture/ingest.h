@@ -62,6 +62,17 @@ static inline void ingest_destroyp(struct ingest **ing)
 	ingest_destroy(*ing);
 }
 
+/*
+ * Keep the events of one cache only; @names (each NUL-terminated, then an empty one) are all its
+ * names, borrowed.  A free that names no cache is kept when it frees an object that is kept.
+ * Events left out count as stats.other.
+ */
+void ingest_only(struct ingest *ing, const char *names);
+
+/* A live recording's second snapshot, read from @path before ingest_finish(). */
+int ingest_slab_after(struct ingest *ing, const char *path, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
+
 /* @cpu exists in the source, with or without events.  -TAPE_E_LIMIT. */
 int ingest_cpu(struct ingest *ing, uint32_t cpu, struct tape_err *reterr) TAPE_MUST_CHECK;
 

@@ -77,14 +77,23 @@ static int define_from(struct ingest *ing, const struct snapshot *s, uint32_t nu
 	return rc < 0 ? rc : define_knobs(ing, s, name->text, id, reterr);
 }
 
+int ingest_define_snapshot(struct ingest *ing, const struct snapshot *s, struct tape_err *reterr)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc >= 0 && i < s->caches.nr; i++)
+		rc = define_from(ing, s, i, reterr);
+	return rc;
+}
+
 int ingest_define_snapshot_caches(struct ingest *ing, struct tape_err *reterr)
 {
-	const struct snapshot *both[] = { ing->before, ing->after };
 	int rc = define_unknown(ing, reterr);
 
-	for (int k = 0; k < 2; k++)
-		for (uint32_t i = 0; rc >= 0 && both[k] && i < both[k]->caches.nr; i++)
-			rc = define_from(ing, both[k], i, reterr);
+	if (rc >= 0 && ing->before)
+		rc = ingest_define_snapshot(ing, ing->before, reterr);
+	if (rc >= 0 && ing->after)
+		rc = ingest_define_snapshot(ing, ing->after, reterr);
 	for (uint32_t i = 1; rc >= 0 && ing->before && i < ing->caches_nr; i++)
 		ing->caches[i].orphans_max = (uint64_t)snapshot_number(
 			ing->before, ing->caches[i].row.name, "objects", 0);

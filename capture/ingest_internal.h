@@ -46,6 +46,7 @@ struct ingest {
 	struct map64 size_caches; /* object_size << 32 | slab_size -> cache of the snapshots, or MIXED */
 	struct map64 pages;	  /* page -> last cache named there, see ingest_names.c */
 	struct map64 threads;	  /* tid + 1 -> 1 */
+	const char *only; /* names of the one cache that is kept; NULL: all */
 	bool needs_guesses; /* an alloc without a name was seen */
 	bool started;
 	uint64_t origin_ts, last_ts, next_object;
@@ -84,6 +85,9 @@ int ingest_rename(struct ingest *ing, struct addrmap_entry *e, uint16_t cache, b
 
 /* Cache 0 and every cache the snapshots name. */
 int ingest_define_snapshot_caches(struct ingest *ing, struct tape_err *reterr) TAPE_MUST_CHECK;
+/* The caches of one snapshot. */
+int ingest_define_snapshot(struct ingest *ing, const struct snapshot *s, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
 
 /* ---- ingest_counters.c ---- */
 

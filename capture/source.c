@@ -17,8 +17,7 @@ static const char *const event_files[] = { "trace.dat", "trace.txt", "trace",
 					   "trace-cmd-report.txt" };
 static const char *const suffixes[] = { "", ".zst", ".gz", ".xz" };
 
-/* malloc'ed path of @dir/@name with the first suffix that exists; NULL when none does. */
-static char *find_in(const char *dir, const char *name)
+char *capture_source_file(const char *dir, const char *name)
 {
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		struct stat st;
@@ -36,7 +35,7 @@ static char *find_in(const char *dir, const char *name)
 /* First line of @dir/@name, malloc'ed; NULL when there is no such file. */
 static char *first_line_in(const char *dir, const char *name)
 {
-	TAPE_CLEANUP(tape_freep) char *path = find_in(dir, name);
+	TAPE_CLEANUP(tape_freep) char *path = capture_source_file(dir, name);
 	char *text = NULL;
 	size_t len;
 
@@ -60,13 +59,14 @@ static char *release_from_result(const char *dir)
 
 static void find_companions(const char *dir, struct capture_source *s)
 {
-	s->slab_before = find_in(dir, "slab.before");
-	s->slab_after = find_in(dir, "slab.after");
+	s->slab_before = capture_source_file(dir, "slab.before");
+	s->slab_after = capture_source_file(dir, "slab.after");
 	if (!s->slab_before)
-		s->slab_before = find_in(dir, "slabinfo.before");
+		s->slab_before = capture_source_file(dir, "slabinfo.before");
 	if (!s->slab_after)
-		s->slab_after = find_in(dir, "slabinfo.after");
-	s->zoneinfo = find_in(dir, "zoneinfo");
+		s->slab_after = capture_source_file(dir, "slabinfo.after");
+	s->zoneinfo = capture_source_file(dir, "zoneinfo");
+	s->kcore = capture_source_file(dir, "kcore");
 	s->topology = first_line_in(dir, "topology");
 	s->release = first_line_in(dir, "release");
 	if (!s->release)
@@ -82,6 +82,14 @@ static int override(char **field, const char *option)
 	return *field ? 0 : -1;
 }
 
+/* A folder with pages of ring buffers: @path itself, malloc'ed; NULL when it is none. */
+static char *find_raw(const char *path)
+{
+	TAPE_CLEANUP(tape_freep) char *first = capture_source_file(path, "cpu0.raw");
+
+	return first ? strdup(path) : NULL;
+}
+
 /* The folder of a CTF recording at or below @path, malloc'ed; NULL when there is none. */
 static char *find_ctf(const char *path)
 {
@@ -93,7 +101,7 @@ static char *find_ctf(const char *path)
 
 		if (asprintf(&folder, "%s%s", path, below[i]) < 0)
 			return NULL;
-		metadata = find_in(folder, "metadata");
+		metadata = capture_source_file(folder, "metadata");
 		if (metadata)
 			return folder;
 		free(folder);
@@ -104,7 +112,11 @@ static char *find_ctf(const char *path)
 static int find_directory(const char *path, struct capture_source *s, struct tape_err *reterr)
 {
 	for (size_t i = 0; !s->events && i < sizeof(event_files) / sizeof(event_files[0]); i++)
-		s->events = find_in(path, event_files[i]);
+		s->events = capture_source_file(path, event_files[i]);
+	if (!s->events) {
+		s->events = find_raw(path);
+		s->is_raw = s->events != NULL;
+	}
 	if (!s->events) {
 		s->events = find_ctf(path);
 		s->is_ctf = s->events != NULL;
@@ -112,7 +124,7 @@ static int find_directory(const char *path, struct capture_source *s, struct tap
 	if (!s->events)
 		return tape_err_set(reterr, -TAPE_E_FORMAT,
 				    "open (%s): the directory holds no trace.dat, trace.txt, trace, "
-				    "trace-cmd-report.txt or CTF metadata",
+				    "trace-cmd-report.txt, cpu0.raw or CTF metadata",
 				    path);
 	find_companions(path, s);
 	return 0;
@@ -152,6 +164,7 @@ void capture_source_fini(struct capture_source *s)
 	free(s->slab_before);
 	free(s->slab_after);
 	free(s->zoneinfo);
+	free(s->kcore);
 	free(s->topology);
 	free(s->release);
 }

@@ -139,6 +139,12 @@ int machine_zoneinfo(struct machine *m, const char *path, uint64_t base, struct 
 	if (!m->zones_nr)
 		return tape_err_set(reterr, -TAPE_E_FORMAT,
 				    "zoneinfo (%s): no zone with a start_pfn", path);
+	if (m->nodes == 1) {
+		/* Whatever the base is: there is no other node. */
+		m->zones_nr = 1;
+		m->zones[0] = (struct machine_zone){.start = 0, .node = 0};
+		m->memory_end = UINT64_MAX;
+	}
 	qsort(m->zones, m->zones_nr, sizeof(m->zones[0]), by_start);
 	return 0;
 }

@@ -4,7 +4,8 @@
  *
  * CPU -> node, first that is known: --topology (or a `topology` file); else, when a zoneinfo names
  * M nodes, contiguous equal blocks of CPUs (what firmware and QEMU do by default); else one node.
- * Address -> node: the node with the largest start_pfn <= (address - direct map base) / 4096.
+ * Address -> node: the node with the largest start_pfn <= (address - direct map base) / 4096; when
+ * zoneinfo names one node, that one, whatever the base.
  */
 #ifndef SLABTAPE_CAPTURE_TOPOLOGY_H
 #define SLABTAPE_CAPTURE_TOPOLOGY_H

@@ -50,8 +50,7 @@ int tracedat_decompress(const struct tracedat *td, const void *src, size_t len, 
 	return !td->zlib && ZSTD_decompress(out, out_len, src, len) == out_len ? 0 : -1;
 }
 
-/* An open file descriptor of a deleted file in $TMPDIR, or -1. */
-static int open_temporary(void)
+int td_open_temporary(void)
 {
 	const char *dir = getenv("TMPDIR");
 
@@ -64,7 +63,7 @@ static int map_file(struct tracedat *td, struct capture_input *in, struct tape_e
 	struct stat st;
 	void *map;
 
-	td->fd = spool ? open_temporary() : open(td->path, O_RDONLY | O_CLOEXEC);
+	td->fd = spool ? td_open_temporary() : open(td->path, O_RDONLY | O_CLOEXEC);
 	if (td->fd < 0)
 		return tape_err_set(reterr, -errno, "open (%s): %s",
 				    spool ? "temporary copy" : td->path, strerror(errno));

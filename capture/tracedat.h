@@ -76,6 +76,9 @@ struct tracedat {
  */
 int tracedat_open(struct capture_input *in, struct tracedat **ret_td, struct tape_err *reterr)
 	TAPE_MUST_CHECK;
+/* The same for a directory of page copies (tracedat_raw.c). */
+int tracedat_open_raw(const char *dir, struct tracedat **ret_td, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
 void tracedat_close(struct tracedat *td); /* NULL is accepted */
 
 /* Decompress @len bytes at @src, which must give exactly @out_len bytes at @out.  0 or -1. */

@@ -10,6 +10,9 @@
 int td_bad(const struct tracedat *td, const struct td_cursor *c, struct tape_err *reterr,
 	   const char *what);
 
+/* An open file descriptor of a deleted file in $TMPDIR, or -1. */
+int td_open_temporary(void);
+
 /* The parts both versions share; each reads one part and leaves @c behind it. */
 int td_read_header_info(struct tracedat *td, struct td_cursor *c, struct tape_err *reterr)
 	TAPE_MUST_CHECK;

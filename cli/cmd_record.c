@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* slabtape record: run a program and make a tape of what it allocates and frees. */
+/* slabtape record: make a tape of what a program, or the kernel, allocates and frees. */
 #include "cli/verb.h"
 
 #include <errno.h>
@@ -13,15 +13,16 @@
 #include "base/cleanup.h"
 #include "capture/record.h"
 #include "capture/record_backend.h"
+#include "cli/record_kernel_verb.h"
 
 #define OUTPUT_DEFAULT "record.tape"
 
 /* popt writes here; one verb runs per process. */
 static struct {
-	const char *output, *buffer, *max_size, *summary;
+	const char *output, *buffer, *max_size, *summary, *cache;
 	double duration_s;
 	long long max_lost;
-	int force, json, quiet, native, lossless;
+	int force, json, quiet, native, lossless, kernel, all, pid, print_script;
 } opt = {.max_lost = -1};
 
 static const struct poptOption options[] = {
@@ -32,6 +33,18 @@ static const struct poptOption options[] = {
 	 "through shared memory instead of LTTng: no daemon, least overhead", NULL},
 	{"lossless", '\0', POPT_ARG_NONE, &opt.lossless, 0,
 	 "hold the program up when buffers are full, instead of losing events", NULL},
+	{"kernel", '\0', POPT_ARG_NONE, &opt.kernel, 0,
+	 "record the running kernel's slab events: those of COMMAND's processes, or, without a "
+	 "command, all",
+	 NULL},
+	{"all", 'a', POPT_ARG_NONE, &opt.all, 0,
+	 "with --kernel: everything that happens while COMMAND runs", NULL},
+	{"filter-pid", '\0', POPT_ARG_INT, &opt.pid, 0,
+	 "with --kernel: only process PID, its threads and their children", "PID"},
+	{"cache", '\0', POPT_ARG_STRING, &opt.cache, 0, "with --kernel: only this slab cache",
+	 "NAME"},
+	{"print-script", '\0', POPT_ARG_NONE, &opt.print_script, 0,
+	 "with --kernel: print a shell script that records the same without slabtape", NULL},
 	{"buffer", '\0', POPT_ARG_STRING, &opt.buffer, 0, "memory for buffers (default 256M)",
 	 "SIZE"},
 	{"max-size", '\0', POPT_ARG_STRING, &opt.max_size, 0,
@@ -148,22 +161,18 @@ static json_t *summary_json(const char *path, const char *backend, const struct 
 	return root;
 }
 
-static int write_json(json_t *root)
+static struct cli_record_report report(void)
 {
-	int rc = 0;
-
-	if (opt.summary)
-		rc = json_dump_file(root, opt.summary, JSON_INDENT(2));
-	if (opt.json) {
-		rc |= json_dumpf(root, stdout, JSON_INDENT(2));
-		putchar('\n');
-		rc |= fflush(stdout);
-	}
-	return rc;
+	return (struct cli_record_report){.json = opt.json,
+					  .quiet = opt.quiet,
+					  .file = opt.summary,
+					  .max_lost = opt.max_lost};
 }
 
 static int read_options(struct record_options *o)
 {
+	if (opt.all || opt.pid || opt.cache)
+		return cli_usage("record", "--all, --filter-pid and --cache go with --kernel");
 	if (parse_size(opt.buffer, &o->buffer_bytes))
 		return cli_usage("record", "--buffer %s: a size such as 64M expected", opt.buffer);
 	if (parse_size(opt.max_size, &o->max_bytes))
@@ -182,6 +191,7 @@ static int read_options(struct record_options *o)
 
 static int record(const struct record_options *o)
 {
+	const struct cli_record_report r = report();
 	struct record_summary summary;
 	struct tape_err err = {0};
 	int rc = record_run(o, &summary, &err), exit_code = summary.exit_status;
@@ -199,10 +209,52 @@ static int record(const struct record_options *o)
 		exit_code = cli_fail("record", rc, &err);
 	}
 	root = summary_json(o->output, o->backend->name, &summary, rc, &err);
-	if (write_json(root) < 0 && !exit_code)
+	if (cli_record_write_json(root, &r) < 0 && !exit_code)
 		exit_code = 7;
 	json_decref(root);
 	return exit_code;
+}
+
+static int read_kernel_options(struct record_kernel_options *k, const char *const *argv)
+{
+	struct record_options o = {0};
+	int all = opt.all, pid = opt.pid, exit_code;
+
+	k->cache = opt.cache;
+	opt.all = opt.pid = 0;
+	opt.cache = NULL;
+	exit_code = read_options(&o);
+	if (exit_code)
+		return exit_code;
+	if (opt.native || opt.lossless)
+		return cli_usage("record", "--native and --lossless are not for --kernel");
+	if (pid < 0 || (pid && (argv || all)))
+		return cli_usage("record", "--filter-pid %d: a process id, and neither a command "
+					   "nor --all",
+				 pid);
+	k->output = o.output;
+	k->overwrite = o.overwrite;
+	k->argv = argv;
+	k->all = all;
+	k->pid = pid;
+	k->buffer_bytes = o.buffer_bytes;
+	k->max_bytes = o.max_bytes;
+	k->duration_ns = o.duration_ns;
+	return 0;
+}
+
+static int record_the_kernel(const char *const *argv)
+{
+	struct record_kernel_options k = {0};
+	const struct cli_record_report r = report();
+	int exit_code;
+
+	if (argv && !*argv)
+		argv = NULL;
+	exit_code = read_kernel_options(&k, argv);
+	if (exit_code)
+		return argv ? 125 : exit_code;
+	return cli_record_kernel(&k, &r);
 }
 
 static int run(int argc, const char **argv)
@@ -224,11 +276,19 @@ static int run(int argc, const char **argv)
 	} else {
 		o.argv = poptGetArgs(con);
 	}
-	if (!exit_code && (!o.argv || !*o.argv))
-		exit_code = cli_usage("record", "no command; slabtape record -o TAPE -- COMMAND");
-	if (!exit_code)
-		exit_code = read_options(&o);
-	exit_code = exit_code ? 125 : record(&o);
+	if (opt.print_script) {
+		fputs(record_kernel_script(), stdout);
+		exit_code = fflush(stdout) ? 7 : 0;
+	} else if (!exit_code && opt.kernel) {
+		exit_code = record_the_kernel(o.argv);
+	} else {
+		if (!exit_code && (!o.argv || !*o.argv))
+			exit_code = cli_usage("record",
+					      "no command; slabtape record -o TAPE -- COMMAND");
+		if (!exit_code)
+			exit_code = read_options(&o);
+		exit_code = exit_code ? 125 : record(&o);
+	}
 	poptFreeContext(con);
 	return exit_code;
 }
