@@ -138,7 +138,7 @@ static int setup(void **state)
 	struct page p;
 
 	(void)state;
-	strcpy(dir, "/tmp/test-raw-XXXXXX");
+	snprintf(dir, sizeof(dir), "/tmp/test-raw-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	write_text("formats", formats);
 	write_text("header_page", "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
