@@ -80,11 +80,13 @@ static int add_column(struct session *s, const char *variant, const char *name, 
 
 static int add_variants(struct session *s, struct tape_err *err)
 {
-	char *save = NULL;
+	char *rest = s->names, *v;
 	int rc = 0;
 
-	for (char *v = strtok_r(s->names, ",", &save); v && rc >= 0; v = strtok_r(NULL, ",", &save))
-		rc = add_column(s, v, NULL, s->repeat, err);
+	while (rc >= 0 && (v = strsep(&rest, ",")) != NULL)
+		rc = *v ? add_column(s, v, NULL, s->repeat, err) :
+			  tape_err_set(err, -TAPE_E_USAGE, "--variants %s: a name is empty",
+				       opt.variants);
 	return rc;
 }
 

@@ -56,8 +56,10 @@ static int run(const char *source)
 	struct tape_range range = TAPE_RANGE_ALL;
 	struct export_sums sums = { 0 };
 	struct tape_err err = { 0 };
-	int rc = cli_open_source(source, TAPE_READ, &t, &err);
+	int rc = cli_check_output("--output", opt.output, source, &err);
 
+	if (rc == 0)
+		rc = cli_open_source(source, TAPE_READ, &t, &err);
 	if (rc == 0 && opt.cache)
 		rc = cli_find_cache(t, opt.cache, &cfg.cache, &err);
 	if (rc == 0 && opt.time)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* slabtape import: any source that capture/ reads becomes a tape. */
+#include "cli/open_source.h"
 #include "cli/verb.h"
 
 #include <errno.h>
@@ -180,8 +181,10 @@ static int import_to(const char *source, const char *path)
 	struct capture_stats stats;
 	struct tape_err err = { 0 };
 	struct tape *t = NULL;
-	int rc = tape_create(path, opt.force, &t, &err);
+	int rc = cli_check_output("--output", path, source, &err);
 
+	if (rc == 0)
+		rc = tape_create(path, opt.force, &t, &err);
 	if (rc < 0)
 		return cli_fail("import", rc, &err);
 	rc = capture_import(source, &opt.capture, t, &stats, &err);

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "capture/import.h"
+#include "cli/open_source.h"
 #include "cli/replay_curve.h"
 #include "cli/replay_opts.h"
 #include "cli/replay_print.h"
@@ -113,8 +114,10 @@ static int replay_once(const char *path, struct tape *t, struct replay_config *c
 	const uint32_t nr = cli_replay_repeat();
 	struct replay_result **results = calloc(nr, sizeof(struct replay_result *));
 	FILE *paths = NULL;
-	int rc = results ? open_paths(&paths, err) : -ENOMEM;
+	int rc = results ? cli_check_output("--paths", opt.paths, path, err) : -ENOMEM;
 
+	if (rc >= 0)
+		rc = open_paths(&paths, err);
 	cfg->paths = paths;
 	if (!cli_replay_record_given() && cfg->mode != REPLAY_PARALLEL)
 		cfg->record = REPLAY_RECORD_ALL;

@@ -12,4 +12,11 @@
 int cli_open_source(const char *path, enum tape_open_mode mode, struct tape **ret_tape,
 		    struct tape_err *reterr) TAPE_MUST_CHECK;
 
+/*
+ * 0 when output @out (NULL or "-": standard output) is another file than input @in; else
+ * -TAPE_E_USAGE: writing would destroy what is read.
+ */
+int cli_check_output(const char *option, const char *out, const char *in, struct tape_err *reterr)
+	TAPE_MUST_CHECK;
+
 #endif

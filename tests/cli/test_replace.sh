@@ -33,6 +33,8 @@ head -c 300000 whole.dat >half.dat
 [ "$before" = "$(cksum <old.tape)" ] || fail "the old tape has changed"
 nothing_beside "failure"
 
+"$slabtape" import -q -f -o whole.dat whole.dat 2>err
+[ $? = 2 ] || fail "import onto its source: exit"
 "$slabtape" import -q -o old.tape whole.dat 2>err && fail "import over a tape without -f"
 [ "$before" = "$(cksum <old.tape)" ] || fail "the old tape has changed without -f"
 "$slabtape" import -q -f -o old.tape whole.dat || fail "import -f"

@@ -36,6 +36,10 @@ want 2 'no-such' "$slabtape" replay "$case" --variant no-such
 want 2 'no_such_knob' "$slabtape" replay "$case" --variant slub-6.1 --set no_such_knob=1
 want 2 'not a number' "$slabtape" replay "$case" --variant slub-6.1 --set min_partial=x
 want 2 'min_partial=-1' "$slabtape" replay "$case" --variant slub-6.1 --set min_partial=-1
+want 2 'a name is empty' "$slabtape" compare t.tape --variants ,
+want 2 'a name is empty' "$slabtape" compare t.tape --variants slub-6.1,
+want 2 'output is the input' "$slabtape" replay t.tape --variant slub-6.1 --paths t.tape
+want 2 'output is the input' "$slabtape" export ops.tape --to ops -o ./ops.tape
 want 2 '--warm sideways' "$slabtape" replay "$case" --variant slub-6.1 --warm sideways
 want 2 'no snapshot' "$slabtape" replay "$case" --variant slub-6.1 --warm snapshot
 want 0 'warmed: ' "$slabtape" replay t.tape --variant slub-7.2 --warm snapshot --count-from slabtape:BEGIN
