@@ -138,7 +138,7 @@ static int close_chunk(struct tape_run_buffer *b, enum run_kind kind)
 	const struct run_kind_spec *k = &run_kinds[kind];
 	struct open_chunk *c = &b->open[kind];
 	struct block head = { .kind = kind, .nr = c->nr }, *block;
-	size_t bytes;
+	size_t bytes = 0;
 	int rc;
 
 	if (!c->nr)
