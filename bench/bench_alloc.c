@@ -2,11 +2,16 @@
 /*
  * Fast path of a variant against general allocators: ns of one alloc + free pair, one thread.
  *
- * usage: bench_alloc [VARIANT [ROUNDS]]        (slub-6.1, 21)
+ * usage: bench_alloc [VARIANT [ROUNDS]]        (slub-6.1, 15)
  *
  * Every round runs every contender once, in turn, so that a slow moment of the machine hits all of
  * them; printed are the median, the smallest and the largest round in CPU time.  "call" is the cost
  * of two indirect calls and the loop, contained in every other line.
+ *
+ * The verdict compares the native build with tcmalloc round by round: the median of the ratios and
+ * the interval between those order statistics that hold the median with 95 % probability or more.
+ * An interval around 1.0 decides nothing.  It is about the fast path: 1 and 8 objects of every size
+ * lie in one slab; 64 of the larger ones do not and tell what changing slabs costs.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -28,7 +33,7 @@ struct contender {
 	const struct alloc_variant *v;
 	struct alloc_machine *m;
 	struct alloc_cache *c;
-	double ns[ROUNDS_MAX];
+	double ns[ROUNDS_MAX]; /* in the order of the rounds */
 };
 
 static uint64_t cpu_ns(void)
@@ -130,23 +135,65 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void print_result(struct contender *x, int rounds)
+static void print_result(const struct contender *x, int rounds)
 {
-	qsort(x->ns, (size_t)rounds, sizeof(*x->ns), compare);
-	printf("  %-24s %7.2f %7.2f %7.2f   %6.1f\n", x->name, x->ns[rounds / 2], x->ns[0],
-	       x->ns[rounds - 1], 2e3 / x->ns[rounds / 2]);
+	double ns[ROUNDS_MAX];
+
+	memcpy(ns, x->ns, (size_t)rounds * sizeof(*ns));
+	qsort(ns, (size_t)rounds, sizeof(*ns), compare);
+	printf("  %-24s %7.2f %7.2f %7.2f   %6.1f\n", x->name, ns[rounds / 2], ns[0],
+	       ns[rounds - 1], 2e3 / ns[rounds / 2]);
+}
+
+/*
+ * How many of @rounds sorted values lie outside, at each end, of the interval that holds the median
+ * with a probability of at least 95 %: the binomial tail below 2.5 %.
+ */
+static int outside(int rounds)
+{
+	double term = 1, tail = 0;
+	int k = 0;
+
+	for (int i = 0; i < rounds; i++)
+		term /= 2;
+	for (; k < rounds / 2 && tail + term <= 0.025; k++) {
+		tail += term;
+		term = term * (rounds - k) / (k + 1);
+	}
+	return k ? k - 1 : 0;
+}
+
+static void print_verdict(const struct contender *x, const struct contender *other, int rounds)
+{
+	double ratio[ROUNDS_MAX], low, high;
+	int out = outside(rounds);
+
+	for (int i = 0; i < rounds; i++)
+		ratio[i] = x->ns[i] / other->ns[i];
+	qsort(ratio, (size_t)rounds, sizeof(*ratio), compare);
+	low = ratio[out];
+	high = ratio[rounds - 1 - out];
+	printf("  native / tcmalloc %.2f (%.2f .. %.2f): %s\n", ratio[rounds / 2], low, high,
+	       high <= 1 ? "not slower" : low > 1 ? "slower" : "not decided");
 }
 
 static void run_size(struct contender *list, size_t nr, uint32_t size, int depth, int rounds)
 {
+	const struct contender *tcmalloc = NULL;
+
 	for (int round = 0; round < rounds; round++)
 		for (size_t i = 0; i < nr; i++)
 			list[i].ns[round] = list[i].v ? run_cache(&list[i], depth)
 						      : run_malloc(&list[i], size, depth);
 	printf("size %u, LIFO %d\n  %-24s %7s %7s %7s   %6s\n", size, depth, "ns per pair", "median",
 	       "least", "most", "Mops/s");
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
 		print_result(&list[i], rounds);
+		if (!strcmp(list[i].name, "malloc-tcmalloc"))
+			tcmalloc = &list[i];
+	}
+	if (tcmalloc && depth <= 8)
+		print_verdict(&list[nr - 1], tcmalloc, rounds);
 }
 
 /* Libraries loaded late need room for their thread-local data; it is set aside at start only. */
@@ -163,8 +210,8 @@ int main(int argc, char **argv)
 	static const uint32_t sizes[] = { 64, 256, 2048 };
 	static struct contender list[8];
 	const char *variant = argc > 1 ? argv[1] : "slub-6.1";
-	long rounds_asked = argc > 2 ? strtol(argv[2], NULL, 10) : 21;
-	int rounds = rounds_asked < 1 || rounds_asked > ROUNDS_MAX ? 21 : (int)rounds_asked;
+	long rounds_asked = argc > 2 ? strtol(argv[2], NULL, 10) : 15;
+	int rounds = rounds_asked < 1 || rounds_asked > ROUNDS_MAX ? 15 : (int)rounds_asked;
 	size_t nr = 0;
 
 	start_again_with_room(argv);
@@ -187,6 +234,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		run_size(list, nr + 2, sizes[s], 1, rounds);
+		run_size(list, nr + 2, sizes[s], 8, rounds);
 		run_size(list, nr + 2, sizes[s], DEPTH_MAX, rounds);
 		close_cache(serial);
 		close_cache(native);

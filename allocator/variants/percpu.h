@@ -104,7 +104,6 @@ struct percpu_policy {
 };
 
 /* Functions that cross files carry the name of their build (allocator/sync.h). */
-#define percpu_alloc ALLOC_FN(percpu_alloc)
 #define percpu_alloc_slow ALLOC_FN(percpu_alloc_slow)
 #define percpu_alloc_slow_6_12 ALLOC_FN(percpu_alloc_slow_6_12)
 #define percpu_alloc_placed ALLOC_FN(percpu_alloc_placed)
@@ -117,7 +116,6 @@ struct percpu_policy {
 #define percpu_find_slab ALLOC_FN(percpu_find_slab)
 #define percpu_find_slab_local ALLOC_FN(percpu_find_slab_local)
 #define percpu_find_slab_6_12 ALLOC_FN(percpu_find_slab_6_12)
-#define percpu_free ALLOC_FN(percpu_free)
 #define percpu_free_slow ALLOC_FN(percpu_free_slow)
 #define percpu_free_to_slab ALLOC_FN(percpu_free_to_slab)
 #define percpu_free_bulk ALLOC_FN(percpu_free_bulk)
@@ -154,7 +152,6 @@ struct percpu_policy {
 #define percpu_dump ALLOC_FN(percpu_dump)
 #define percpu_each_free ALLOC_FN(percpu_each_free)
 
-void *percpu_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp);
 void *percpu_alloc_slow(struct percpu_cache *p, uint32_t cpu, int32_t node, uint32_t gfp);
 void *percpu_alloc_slow_6_12(struct percpu_cache *p, uint32_t cpu, int32_t node, uint32_t gfp);
 void *percpu_alloc_placed(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp,
@@ -182,7 +179,6 @@ struct alloc_slab *percpu_find_slab_local(struct percpu_cache *p, uint32_t cpu, 
 					  uint32_t gfp, void **ret_list);
 struct alloc_slab *percpu_find_slab_6_12(struct percpu_cache *p, uint32_t cpu, int32_t node,
 					 uint32_t gfp, void **ret_list);
-void percpu_free(struct alloc_cache *c, uint32_t cpu, void *obj);
 void percpu_free_slow(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
 		      void *tail, uint32_t cnt);
 /* free_slow without FREE_SLOWPATH. */
@@ -294,6 +290,36 @@ static inline void percpu_count_class(struct percpu_cache *p, uint32_t cpu, cons
 static inline bool percpu_wrong_node(const struct alloc_slab *s, int32_t node)
 {
 	return node != ALLOC_NODE_ANY && s->node != (uint16_t)node;
+}
+
+/* The fast paths; inline, so that one is a single function with its entry (allocator/entry.h). */
+static inline void *percpu_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp)
+{
+	struct percpu_cache *p = percpu_cache(c);
+	struct percpu_cpu *pc = &p->cpus[cpu];
+	void *obj = pc->freelist;
+
+	if (__builtin_expect(!obj || percpu_wrong_node(pc->slab, node), 0))
+		return p->policy->alloc_slow(p, cpu, node, gfp);
+	pc->freelist = alloc_free_next(c, obj);
+	alloc_count(c, cpu, ALLOC_C_ALLOC_FASTPATH);
+	return obj;
+}
+
+static inline void percpu_free(struct alloc_cache *c, uint32_t cpu, void *obj)
+{
+	struct percpu_cache *p = percpu_cache(c);
+	struct percpu_cpu *pc = &p->cpus[cpu];
+	struct alloc_slab *s = alloc_obj_slab(c->machine, obj);
+
+	assert(s->cache == c);
+	if (__builtin_expect(s != pc->slab, 0)) {
+		p->policy->free_slow(p, cpu, s, obj, obj, 1);
+		return;
+	}
+	alloc_free_link(c, obj, pc->freelist);
+	pc->freelist = obj;
+	alloc_count(c, cpu, ALLOC_C_FREE_FASTPATH);
 }
 
 #endif

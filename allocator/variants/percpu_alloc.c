@@ -239,19 +239,6 @@ void *percpu_alloc_slow_6_12(struct percpu_cache *p, uint32_t cpu, int32_t node,
 	return s ? percpu_install(p, cpu, s, list) : NULL;
 }
 
-void *percpu_alloc(struct alloc_cache *c, uint32_t cpu, int32_t node, uint32_t gfp)
-{
-	struct percpu_cache *p = percpu_cache(c);
-	struct percpu_cpu *pc = &p->cpus[cpu];
-	void *obj = pc->freelist;
-
-	if (__builtin_expect(!obj || percpu_wrong_node(pc->slab, node), 0))
-		return p->policy->alloc_slow(p, cpu, node, gfp);
-	pc->freelist = alloc_free_next(c, obj);
-	alloc_count(c, cpu, ALLOC_C_ALLOC_FASTPATH);
-	return obj;
-}
-
 uint32_t percpu_alloc_bulk(struct alloc_cache *c, uint32_t cpu, uint32_t gfp, uint32_t nr,
 			   void **objs)
 {

@@ -29,16 +29,17 @@ static void free_emptied(struct percpu_cache *p, struct alloc_node *n, uint32_t 
 	}
 }
 
-void percpu_free_to_slab(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
-			 void *tail, uint32_t cnt)
+/* The whole of a free that may touch a list; @old is the slab's word as just read. */
+static __attribute__((noinline)) void free_rare(struct percpu_cache *p, uint32_t cpu,
+						struct alloc_slab *s, struct alloc_slab_word old,
+						void *head, void *tail, uint32_t cnt)
 {
-	struct alloc_slab_word old, new;
-	struct alloc_node *n = NULL;
-	bool done;
+	struct alloc_slab_word new;
+	struct alloc_node *n;
 
-	do {
+	for (;; old = alloc_word_read(cpu, s)) {
 		n = NULL;
-		old = new = alloc_word_read(cpu, s);
+		new = old;
 		alloc_free_link(&p->head, tail, old.freelist);
 		new.freelist = head;
 		assert(old.inuse >= cnt || p->head.machine->sync != ALLOC_SYNC_SERIAL);
@@ -49,10 +50,11 @@ void percpu_free_to_slab(struct percpu_cache *p, uint32_t cpu, struct alloc_slab
 			n = percpu_node(p, s);
 			alloc_lock_acquire(&n->list_lock, cpu, ALLOC_PATH_FREE);
 		}
-		done = percpu_swap_word(p, cpu, s, old, new);
-		if (!done && n)
+		if (percpu_swap_word(p, cpu, s, old, new))
+			break;
+		if (n)
 			alloc_lock_release(&n->list_lock, cpu);
-	} while (!done);
+	}
 	percpu_count_class(p, cpu, old.freelist, new.inuse);
 	if (n) {
 		free_emptied(p, n, cpu, s);
@@ -64,27 +66,43 @@ void percpu_free_to_slab(struct percpu_cache *p, uint32_t cpu, struct alloc_slab
 	}
 }
 
+/*
+ * Mostly one exchange: the slab is frozen, or has free objects and keeps some in use, so that no
+ * list is touched.  Kept apart, and counting at the end, because that needs few registers.
+ */
+static inline __attribute__((always_inline)) void
+free_to_slab(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head, void *tail,
+	     uint32_t cnt, bool slowpath)
+{
+	struct alloc_slab_word old = alloc_word_read(cpu, s), new = old;
+
+	if (old.frozen || (old.freelist && old.inuse != cnt)) {
+		alloc_free_link(&p->head, tail, old.freelist);
+		new.freelist = head;
+		new.inuse -= cnt;
+		if (percpu_swap_word(p, cpu, s, old, new)) {
+			alloc_count_add(&p->head, cpu, ALLOC_C_FREE_SLOWPATH, slowpath);
+			percpu_count_class(p, cpu, old.freelist, new.inuse);
+			if (old.frozen)
+				alloc_count(&p->head, cpu, ALLOC_C_FREE_FROZEN);
+			return;
+		}
+		old = alloc_word_read(cpu, s);
+	}
+	alloc_count_add(&p->head, cpu, ALLOC_C_FREE_SLOWPATH, slowpath);
+	free_rare(p, cpu, s, old, head, tail, cnt);
+}
+
+void percpu_free_to_slab(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
+			 void *tail, uint32_t cnt)
+{
+	free_to_slab(p, cpu, s, head, tail, cnt, false);
+}
+
 void percpu_free_slow(struct percpu_cache *p, uint32_t cpu, struct alloc_slab *s, void *head,
 		      void *tail, uint32_t cnt)
 {
-	alloc_count(&p->head, cpu, ALLOC_C_FREE_SLOWPATH);
-	percpu_free_to_slab(p, cpu, s, head, tail, cnt);
-}
-
-void percpu_free(struct alloc_cache *c, uint32_t cpu, void *obj)
-{
-	struct percpu_cache *p = percpu_cache(c);
-	struct percpu_cpu *pc = &p->cpus[cpu];
-	struct alloc_slab *s = alloc_obj_slab(c->machine, obj);
-
-	assert(s->cache == c);
-	if (__builtin_expect(s != pc->slab, 0)) {
-		p->policy->free_slow(p, cpu, s, obj, obj, 1);
-		return;
-	}
-	alloc_free_link(c, obj, pc->freelist);
-	pc->freelist = obj;
-	alloc_count(c, cpu, ALLOC_C_FREE_FASTPATH);
+	free_to_slab(p, cpu, s, head, tail, cnt, true);
 }
 
 /* Objects of one slab gathered from the end of an array of objects to free. */
