@@ -260,7 +260,7 @@ static int check_limits(struct session *s, uint64_t now)
 		return stop_tracing(s, "duration reached");
 	if (s->o->max_bytes && now >= s->next_size_ns) {
 		s->next_size_ns = now + SIZE_CHECK_NS;
-		if (record_tape_bytes(s->o->output) >= s->o->max_bytes)
+		if (record_tape_bytes(tape_file(s->t)) >= s->o->max_bytes)
 			return stop_tracing(s, "tape size reached");
 	}
 	if (now < s->next_flush_ns)
@@ -365,14 +365,18 @@ static int program_exit(const struct session *s)
 	return WIFSIGNALED(s->status) ? 128 + WTERMSIG(s->status) : WEXITSTATUS(s->status);
 }
 
-static void clean_up(struct session *s)
+/* @keep: the tape is whole; else nothing that could be taken for one stays. */
+static void clean_up(struct session *s, bool keep)
 {
 	kernel_reader_close(&s->reader);
 	kernel_setup_fini(&s->setup);
 	ingest_destroy(s->ing);
 	td_decoder_fini(&s->decoder);
 	capture_source_fini(&s->source);
-	tape_close(s->t);
+	if (keep)
+		tape_close(s->t);
+	else
+		tape_discard(s->t);
 	tape_closep(&s->before);
 	tape_closep(&s->after);
 	tape_closep(&s->signals);
@@ -385,7 +389,6 @@ int record_kernel(const struct record_kernel_options *options,
 		  struct record_kernel_summary *ret_summary, struct tape_err *reterr)
 {
 	TAPE_CLEANUP(tape_freep) struct session *s = calloc(1, sizeof(*s));
-	bool made;
 	int rc;
 
 	memset(ret_summary, 0, sizeof(*ret_summary));
@@ -407,10 +410,7 @@ int record_kernel(const struct record_kernel_options *options,
 		ret_summary->exit_status = program_exit(s);
 	else if (ret_summary->exit_status > 127)
 		ret_summary->exit_status = 125;
-	made = s->t != NULL;
-	clean_up(s);
-	if (rc < 0 && made)
-		record_tape_remove(options->output);
+	clean_up(s, rc >= 0);
 	if (rc >= 0)
 		ret_summary->tape_bytes = record_tape_bytes(options->output);
 	return rc;

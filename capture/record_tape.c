@@ -56,13 +56,3 @@ uint64_t record_tape_bytes(const char *tape)
 	}
 	return bytes;
 }
-
-void record_tape_remove(const char *tape)
-{
-	for (size_t i = 0; i < TAPE_FILES; i++) {
-		char path[PATH_MAX];
-
-		snprintf(path, sizeof(path), "%s%s", tape, tape_files[i]);
-		unlink(path);
-	}
-}

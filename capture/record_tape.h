@@ -7,8 +7,6 @@
 
 /* Bytes of the tape at @path and of SQLite's files beside it. */
 uint64_t record_tape_bytes(const char *path);
-/* Remove all of them: nothing that could be taken for a tape stays. */
-void record_tape_remove(const char *path);
 
 /* @argv (NULL-terminated) as one line, words separated by blanks; malloc'ed, NULL: no memory. */
 char *record_command_line(const char *const *argv);

@@ -72,7 +72,7 @@ class Witness:
         self.dir = f'{TRACEFS}/instances/witness.{os.getpid()}'
         os.mkdir(self.dir)
         self.put('tracing_on', 0)
-        self.put('buffer_size_kb', 65536)
+        self.put('buffer_size_kb', 196608)  # 3 M events a CPU
         self.put('set_event_pid', pid)
         for event in EVENTS:
             wanted = (filters or {}).get(event, '')
@@ -94,7 +94,8 @@ class Witness:
         for path in glob.glob(f'{self.dir}/per_cpu/cpu*/stats'):
             with open(path, encoding='ascii') as f:
                 stats = dict(line.split(':', 1) for line in f)
-            check(int(stats['overrun']) == 0 and int(stats['dropped events']) == 0, 'the witness lost nothing')
+            check(int(stats['overrun']) == 0 and int(stats['dropped events']) == 0,
+                  f'the witness lost nothing: {path} {stats}')
             total += int(stats['entries'])
         return total
 
