@@ -8,6 +8,7 @@
 #ifndef SLABTAPE_CAPTURE_UST_EMIT_H
 #define SLABTAPE_CAPTURE_UST_EMIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,5 +26,12 @@ void emit_event(enum ring_kind kind, const void *address, size_t size, const voi
 void emit_fork_prepare(void);
 void emit_fork_child(void);
 void emit_fork_parent(void);
+
+/* ---- offered by the interposer ---- */
+
+/* This thread's guard is held: what it does now is the tracer's own work. */
+bool interposer_guarded(void);
+/* Hold it for good: a thread of the tracer's own. */
+void interposer_hold(void);
 
 #endif

@@ -113,6 +113,16 @@ static void leave(void)
 	guard--;
 }
 
+bool interposer_guarded(void)
+{
+	return guard != 0;
+}
+
+void interposer_hold(void)
+{
+	guard++;
+}
+
 static void *report(bool inner, enum ring_kind kind, void *p, size_t size, const void *ip)
 {
 	if (p && !inner)

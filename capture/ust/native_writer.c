@@ -7,16 +7,14 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "capture/ust/early.h"
 #include "capture/ust/emit.h"
 #include "capture/ust/native_writer_internal.h"
 
-#define EARLY_MAX 8192u
-#define EARLY_CLOSED 0x80000000u
 #define WAIT_STEP_NS 200000
 #define WAIT_DEAD_STEPS 15000 /* 3 s without a sign of the recorder: it is gone */
 #define EXIT_ROUNDS 3	      /* let the other thread-exit destructors go first */
@@ -25,11 +23,6 @@ __thread struct writer_thread thread;
 
 static uint32_t not_ready;
 struct writer_process writer = {.alive = &not_ready};
-
-static struct {
-	_Alignas(4096) struct ring_event events[EARLY_MAX];
-	_Atomic uint32_t used; /* EARLY_CLOSED: flushed */
-} early;
 
 static void slot_give_up(void)
 {
@@ -212,26 +205,17 @@ bool writer_make_room(bool counts)
 	return room;
 }
 
-/* Before emit_ready(); an unfilled entry has clock 0. */
-static void keep_early(enum ring_kind kind, const void *address, size_t size, const void *ip)
-{
-	uint32_t at = atomic_fetch_add_explicit(&early.used, 1, memory_order_relaxed);
-	uint32_t cpu;
-
-	if (at >= EARLY_MAX) /* closed or full; emit_ready() reads how many came */
-		return;
-	early.events[at].address = (uintptr_t)address;
-	early.events[at].size = size;
-	early.events[at].clock = clock_now(&cpu);
-	early.events[at].where = ring_where((uintptr_t)ip, cpu, kind);
-}
-
 void emit_event(enum ring_kind kind, const void *address, size_t size, const void *ip)
 {
+	uint32_t cpu;
+
 	if (UNLIKELY(!thread.left || !*writer.alive)) {
 		if (!writer.ring) {
-			if (writer.alive == &not_ready)
-				keep_early(kind, address, size, ip);
+			if (writer.alive == &not_ready) {
+				uint64_t clock = clock_now(&cpu);
+
+				early_keep(kind, address, size, ip, clock, cpu);
+			}
 			return;
 		}
 		if (!writer_make_room(true))
@@ -243,28 +227,23 @@ void emit_event(enum ring_kind kind, const void *address, size_t size, const voi
 void writer_close_early(uint32_t *ret_used, uint64_t *ret_clock)
 {
 	uint32_t cpu;
+	const struct ring_event *first;
 
-	*ret_used = atomic_exchange_explicit(&early.used, EARLY_CLOSED, memory_order_relaxed);
-	*ret_clock = *ret_used && writer.tsc ? early.events[0].clock : 0;
-	if (!*ret_clock)
-		*ret_clock = clock_now(&cpu);
+	*ret_used = early_close();
+	first = *ret_used && writer.tsc ? early_at(0) : NULL;
+	*ret_clock = first ? first->clock : clock_now(&cpu);
 }
 
 void writer_flush_early(uint32_t used, uint64_t clock)
 {
-	uint32_t kept = used < EARLY_MAX ? used : EARLY_MAX;
+	for (uint32_t i = 0; i < used; i++) {
+		const struct ring_event *e = early_at(i);
 
-	for (uint32_t i = 0; i < kept; i++) {
-		const struct ring_event *e = &early.events[i];
-
-		if (e->clock && (thread.left || writer_make_room(true)))
+		if (!e)
+			writer_count_lost(thread.slot);
+		else if (thread.left || writer_make_room(true))
 			put(e->address, e->size, e->where & RING_IP_MASK, e->where >> 60,
 			    writer.tsc ? e->clock : clock);
-		else if (!e->clock && thread.slot)
-			writer_count_lost(thread.slot);
 	}
-	for (uint32_t i = kept; i < used; i++)
-		writer_count_lost(thread.slot);
-	/* Touched pages go back; nothing reads them again. */
-	madvise(early.events, sizeof(early.events), MADV_DONTNEED);
+	early_release();
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the LTTng back-end share. */
+#ifndef SLABTAPE_CAPTURE_UST_LTTNG_WRITER_INTERNAL_H
+#define SLABTAPE_CAPTURE_UST_LTTNG_WRITER_INTERNAL_H
+
+#include <stdbool.h>
+
+/* ---- lttng_guard.c: the program and LTTng's file descriptors and threads ---- */
+
+/*
+ * Take the low file descriptors, so that LTTng's own lie above those a program names itself
+ * (redirections of shells, for example).
+ */
+void guard_reserve_low(void);
+/* Give them back, and protect those that LTTng has by now from the program's close(). */
+void guard_release_low(void);
+/*
+ * In a child: let go of LTTng's connections, so that the daemon sees the parent end when it does.
+ * From then on LTTng's threads are missing, and cancelling them does nothing.
+ */
+void guard_child(void);
+
+#endif
