@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/host.h"
 #include "store/tape.h"
 
 /* The classes of kmalloc with 4 KiB pages; cache id = index + 1. */
@@ -53,8 +52,6 @@ int heap_create(struct tape *t, struct heap **ret_heap, struct tape_err *reterr)
 	h->objects = tape_objects_create(false);
 	h->pasts = tape_objects_create(true);
 	rc = h->objects && h->pasts ? define_caches(h, 1, reterr) : no_memory(reterr);
-	if (rc >= 0)
-		rc = host_define_cpus(t, reterr);
 	if (rc < 0) {
 		heap_destroy(h);
 		return rc;

@@ -45,16 +45,23 @@ struct heap_stats {
 	uint64_t late; /* events whose time was raised */
 };
 
-/* @t: a fresh tape, borrowed.  Defines cpu rows from this machine and the caches. */
+/* @t: a fresh tape, borrowed; the caller defines its cpu rows.  Defines the caches. */
 int heap_create(struct tape *t, struct heap **ret_heap, struct tape_err *reterr) TAPE_MUST_CHECK;
 void heap_destroy(struct heap *h); /* NULL is accepted */
 
 /* A program begins in @pid: what was in its address space is gone. */
 int heap_exec(struct heap *h, uint64_t ts, uint16_t cpu, int32_t pid, struct heap_space **ret_space,
 	      struct tape_err *reterr) TAPE_MUST_CHECK;
-/* @pid begins as a copy of @parent_pid's address space. */
+/*
+ * @pid begins as a copy of @parent_pid's address space: as it is now (HEAP_NOW), or as it was when
+ * heap_fork_begin() gave the value @as_of.
+ */
 int heap_fork(struct heap *h, uint64_t ts, uint16_t cpu, int32_t parent_pid, int32_t pid,
-	      struct heap_space **ret_space, struct tape_err *reterr) TAPE_MUST_CHECK;
+	      uint64_t as_of, struct heap_space **ret_space,
+	      struct tape_err *reterr) TAPE_MUST_CHECK;
+#define HEAP_NOW UINT64_MAX
+/* @pid is about to fork: a value for heap_fork(). */
+uint64_t heap_fork_begin(struct heap *h, int32_t pid);
 int heap_exit(struct heap *h, uint64_t ts, uint16_t cpu, int32_t pid,
 	      struct tape_err *reterr) TAPE_MUST_CHECK;
 /* The present address space of @pid; one whose start was not seen is made.  NULL: no memory. */

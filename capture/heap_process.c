@@ -87,14 +87,25 @@ int heap_exec(struct heap *h, uint64_t ts, uint16_t cpu, int32_t pid, struct hea
 			  : no_memory(reterr);
 }
 
+uint64_t heap_fork_begin(struct heap *h, int32_t pid)
+{
+	struct heap_space *parent = heap_space_of(h, pid);
+
+	if (parent)
+		parent->forked = true; /* from now on its frees are remembered */
+	return h->next_seq;
+}
+
 int heap_fork(struct heap *h, uint64_t ts, uint16_t cpu, int32_t parent_pid, int32_t pid,
-	      struct heap_space **ret_space, struct tape_err *reterr)
+	      uint64_t as_of, struct heap_space **ret_space, struct tape_err *reterr)
 {
 	struct heap_space *parent = heap_space_of(h, parent_pid);
 
 	if (parent)
 		parent->forked = true;
 	*ret_space = parent ? space_new(h, pid, parent) : NULL;
+	if (*ret_space && as_of != HEAP_NOW)
+		(*ret_space)->fork_seq = as_of;
 	h->stats.forks++;
 	return *ret_space ? append_process(h, ts, cpu, TAPE_OP_FORK, parent_pid, pid, reterr)
 			  : no_memory(reterr);

@@ -84,7 +84,8 @@ static int handle_control(struct native *n, struct native_stream *s, struct heap
 		text_begin(s, e);
 		return heap_exec(h, ts, s->cpu, s->pid, &s->space, reterr);
 	case RING_FORK:
-		return heap_fork(h, ts, s->cpu, (int32_t)e->size, s->pid, &s->space, reterr);
+		return heap_fork(h, ts, s->cpu, (int32_t)e->size, s->pid, HEAP_NOW, &s->space,
+				 reterr);
 	case RING_MODULE:
 		text_begin(s, e);
 		return 0;

@@ -77,6 +77,8 @@ static int open_tape(struct session *s)
 		rc = tape_meta_set(s->t, rows[i].key, rows[i].value, s->reterr);
 	if (rc >= 0)
 		rc = host_define_meta(s->t, s->reterr);
+	if (rc >= 0)
+		rc = host_define_cpus(s->t, s->reterr);
 	return rc < 0 ? rc : heap_create(s->t, &s->heap, s->reterr);
 }
 

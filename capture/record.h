@@ -24,6 +24,8 @@ struct record_options {
 	const struct record_backend *backend;
 	uint64_t buffer_bytes; /* 0: the back-end's default */
 	bool lossless;	       /* hold the program up rather than lose events */
+	bool snapshot;	       /* LTTng: keep only the last buffer_bytes of events */
+	bool system_daemon;    /* LTTng: the session daemon that runs already */
 	uint64_t max_bytes;    /* stop recording when the tape is larger; 0: no limit */
 	uint64_t duration_ns;  /* stop recording after that time; 0: when the program ends */
 };

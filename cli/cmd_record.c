@@ -19,10 +19,11 @@
 
 /* popt writes here; one verb runs per process. */
 static struct {
-	const char *output, *buffer, *max_size, *summary, *cache;
+	const char *output, *buffer, *max_size, *summary, *cache, *snapshot;
 	double duration_s;
 	long long max_lost;
-	int force, json, quiet, native, lossless, kernel, all, pid, print_script;
+	int force, json, quiet, native, lossless, kernel, all, pid, print_script,
+		system_daemon;
 } opt = {.max_lost = -1};
 
 static const struct poptOption options[] = {
@@ -45,8 +46,12 @@ static const struct poptOption options[] = {
 	 "NAME"},
 	{"print-script", '\0', POPT_ARG_NONE, &opt.print_script, 0,
 	 "with --kernel: print a shell script that records the same without slabtape", NULL},
-	{"buffer", '\0', POPT_ARG_STRING, &opt.buffer, 0, "memory for buffers (default 256M)",
-	 "SIZE"},
+	{"snapshot", '\0', POPT_ARG_STRING, &opt.snapshot, 0,
+	 "LTTng: keep only the last SIZE of events, written when the program ends", "SIZE"},
+	{"buffer", '\0', POPT_ARG_STRING, &opt.buffer, 0,
+	 "memory for buffers (default: LTTng 64M a CPU, native 256M)", "SIZE"},
+	{"system-daemon", '\0', POPT_ARG_NONE, &opt.system_daemon, 0,
+	 "LTTng: use the session daemon that is running, not a private one", NULL},
 	{"max-size", '\0', POPT_ARG_STRING, &opt.max_size, 0,
 	 "stop recording when the tape is larger; what the buffers hold then still comes", "SIZE"},
 	{"duration", '\0', POPT_ARG_DOUBLE, &opt.duration_s, 0, "stop recording after that time",
@@ -171,6 +176,8 @@ static struct cli_record_report report(void)
 
 static int read_options(struct record_options *o)
 {
+	uint64_t snapshot_bytes;
+
 	if (opt.all || opt.pid || opt.cache)
 		return cli_usage("record", "--all, --filter-pid and --cache go with --kernel");
 	if (parse_size(opt.buffer, &o->buffer_bytes))
@@ -178,12 +185,23 @@ static int read_options(struct record_options *o)
 	if (parse_size(opt.max_size, &o->max_bytes))
 		return cli_usage("record", "--max-size %s: a size such as 64M expected",
 				 opt.max_size);
+	if (parse_size(opt.snapshot, &snapshot_bytes))
+		return cli_usage("record", "--snapshot %s: a size such as 64M expected",
+				 opt.snapshot);
+	if (opt.snapshot && (opt.native || opt.lossless || opt.buffer))
+		return cli_usage("record", "--snapshot: not with --native, --lossless or --buffer");
+	if (opt.system_daemon && opt.native)
+		return cli_usage("record", "--system-daemon: not with --native");
 	if (opt.duration_s < 0 || opt.duration_s > 1e9)
 		return cli_usage("record", "--duration %g: seconds expected", opt.duration_s);
 	o->duration_ns = (uint64_t)(opt.duration_s * 1e9);
 	o->output = opt.output ? opt.output : OUTPUT_DEFAULT;
 	o->overwrite = opt.force;
 	o->lossless = opt.lossless;
+	o->system_daemon = opt.system_daemon;
+	o->snapshot = opt.snapshot != NULL;
+	if (o->snapshot)
+		o->buffer_bytes = snapshot_bytes;
 	o->backend =
 		opt.native || !record_lttng_backend() ? &record_native : record_lttng_backend();
 	return 0;

@@ -36,6 +36,8 @@ struct lttng_process_event {
 
 struct lttng_api {
 	bool (*enabled)(void); /* the tracepoints are switched on */
+	/* @fn is called when the process ends, before LTTng puts itself away. */
+	void (*at_end)(void (*fn)(void));
 	void (*alloc)(const struct lttng_heap_event *e);
 	void (*free)(const struct lttng_heap_event *e);
 	void (*exec)(const struct lttng_process_event *e);

@@ -21,6 +21,7 @@ struct lttng_control {
 	_Atomic uint32_t ready;	    /* of those: programs whose tracepoints were switched on */
 	_Atomic uint32_t reason;    /* enum lttng_unready of the last that was not */
 	_Atomic uint64_t lost;	    /* events of programs that were not, as far as counted */
+	_Atomic uint64_t samples, sampled_ns; /* cost of one event, measured now and then */
 };
 
 enum lttng_unready { LTTNG_READY = 0, LTTNG_NO_LIBRARY, LTTNG_NOT_ENABLED };

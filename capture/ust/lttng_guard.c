@@ -92,8 +92,7 @@ void guard_release_low(void)
 
 /* ---- what programs close ---- */
 
-/* True when @address lies in liblttng-ust. */
-static bool is_lttng(void *address)
+bool guard_is_lttng(const void *address)
 {
 	Dl_info info;
 
@@ -107,7 +106,7 @@ PUBLIC int close(int fd)
 	if (!real)
 		*(void **)(void *)&real = dlsym(RTLD_NEXT, "close");
 	if (is_held(fd)) {
-		if (!interposer_guarded() && !is_lttng(__builtin_return_address(0))) {
+		if (!interposer_guarded() && !guard_is_lttng(__builtin_return_address(0))) {
 			errno = EBADF;
 			return -1;
 		}
@@ -196,7 +195,7 @@ PUBLIC int pthread_cancel(pthread_t thread)
 {
 	static int (*real)(pthread_t);
 
-	if (fds.child && is_lttng(__builtin_return_address(0)))
+	if (fds.child && guard_is_lttng(__builtin_return_address(0)))
 		return 0;
 	if (!real)
 		*(void **)(void *)&real = dlsym(RTLD_NEXT, "pthread_cancel");

@@ -8,6 +8,20 @@
 #include <lttng/ust-fork.h>
 #include <stddef.h>
 
+static void (*end_hook)(void);
+
+static void set_end_hook(void (*fn)(void))
+{
+	end_hook = fn;
+}
+
+/* Behind LTTng's own destructors in this file's list, which is run from its end. */
+__attribute__((destructor)) static void end(void)
+{
+	if (end_hook)
+		end_hook();
+}
+
 static bool enabled(void)
 {
 	return lttng_ust_tracepoint_enabled(slabtape, alloc) &&
@@ -66,6 +80,7 @@ static void after_fork_child(sigset_t *mask)
 extern const struct lttng_api slabtape_lttng_api;
 __attribute__((visibility("default"))) const struct lttng_api slabtape_lttng_api = {
 	.enabled = enabled,
+	.at_end = set_end_hook,
 	.alloc = emit_alloc,
 	.free = emit_free,
 	.exec = emit_exec,

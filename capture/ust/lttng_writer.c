@@ -31,6 +31,8 @@
 #include "capture/ust/lttng_writer_internal.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define SAMPLE_EVENTS 4096u  /* every so many events of a thread one is measured */
+#define SAMPLE_MAX_NS 20000u
 #define ENABLE_STEP_NS 1000000
 #define ENABLE_STEPS 5000 /* 5 s until the tracepoints have to be on */
 
@@ -47,12 +49,13 @@ static struct {
 	uint64_t modules_seen; /* the dynamic linker's count of loaded libraries */
 	_Atomic uint32_t forks;
 	int32_t pid;
+	bool ending; /* LTTng puts itself away */
 } writer = {.alive = &not_ready};
 
 /* Sync: own thread. */
 static __thread struct {
 	int32_t tid;
-	uint32_t fork_serial;
+	uint32_t events, fork_serial;
 	bool forking; /* LTTng's locks are held */
 	sigset_t mask;
 } thread __attribute__((tls_model("initial-exec")));
@@ -98,6 +101,22 @@ static void emit(enum ring_kind kind, uint64_t address, uint64_t size, uint64_t 
 		writer.api->alloc(&e);
 }
 
+/* The cost of one event in a few thousand; one that was interrupted does not count. */
+static __attribute__((noinline)) void emit_measured(enum ring_kind kind, uint64_t address,
+						    uint64_t size, uint64_t ip)
+{
+	uint64_t clock_ns = ring_monotonic_ns(), began = ring_monotonic_ns(), cost;
+
+	clock_ns = began - clock_ns; /* what asking for the time costs */
+	emit(kind, address, size, ip);
+	cost = ring_monotonic_ns() - began;
+	if (cost > SAMPLE_MAX_NS || cost < clock_ns)
+		return;
+	atomic_fetch_add_explicit(&writer.control->samples, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&writer.control->sampled_ns, cost - clock_ns,
+				  memory_order_relaxed);
+}
+
 /* A child that came without fork() (a bare clone): its memory is its own since then. */
 static void adopt_child(void)
 {
@@ -136,7 +155,12 @@ void emit_event(enum ring_kind kind, const void *address, size_t size, const voi
 	if (!writer.api ||
 	    UNLIKELY(atomic_load_explicit(&writer.control->stopped, memory_order_relaxed)))
 		return;
-	emit(kind, (uintptr_t)address, size, (uintptr_t)ip);
+	if (UNLIKELY(writer.ending) && guard_is_lttng(ip))
+		return;
+	if (UNLIKELY(!(++thread.events & (SAMPLE_EVENTS - 1))))
+		emit_measured(kind, (uintptr_t)address, size, (uintptr_t)ip);
+	else
+		emit(kind, (uintptr_t)address, size, (uintptr_t)ip);
 	errno = saved;
 }
 
@@ -285,6 +309,11 @@ static void give_up(struct lttng_control *control, enum lttng_unready reason)
 	atomic_store_explicit(&control->reason, reason, memory_order_relaxed);
 }
 
+static void set_ending(void)
+{
+	writer.ending = true;
+}
+
 void emit_ready(void)
 {
 	const char *path = getenv(LTTNG_CONTROL_ENV);
@@ -308,6 +337,7 @@ void emit_ready(void)
 	writer.control = control;
 	writer.pid = getpid();
 	writer.api = api;
+	api->at_end(set_ending);
 	emit_modules(true);
 	flush_early(early_close());
 	writer.alive = alive;

@@ -20,4 +20,7 @@ void guard_release_low(void);
  */
 void guard_child(void);
 
+/* @address lies in code of LTTng-UST. */
+bool guard_is_lttng(const void *address);
+
 #endif
