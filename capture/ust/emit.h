@@ -22,6 +22,12 @@ void emit_finish(void);
 /* One event.  @kind: RING_MALLOC .. RING_FREE_REALLOC.  @ip: return address of the call. */
 void emit_event(enum ring_kind kind, const void *address, size_t size, const void *ip);
 
+/* The tracer's own work (guard held) obtained @address. */
+void emit_inner(const void *address, const void *ip);
+
+/* @ip lies in the tracer's own code; asked only after interposer_end(). */
+bool emit_is_own(const void *ip);
+
 /* Around fork(), in the forking thread: before it; after it in the child; in the parent. */
 void emit_fork_prepare(void);
 void emit_fork_child(void);
@@ -31,7 +37,10 @@ void emit_fork_parent(void);
 
 /* This thread's guard is held: what it does now is the tracer's own work. */
 bool interposer_guarded(void);
-/* Hold it for good: a thread of the tracer's own. */
+/* Hold it until released; for good in a thread of the tracer's own. */
 void interposer_hold(void);
+void interposer_release(void);
+/* The process ends, and the tracer puts itself away outside the guard. */
+void interposer_end(void);
 
 #endif

@@ -40,6 +40,8 @@ static struct {
 	bool resolved;
 } real;
 
+static bool ending; /* written when the process exits */
+
 /* Sync: own thread.  initial-exec: reading it must not allocate. */
 static __thread int guard __attribute__((tls_model("initial-exec")));
 static __thread int resolving __attribute__((tls_model("initial-exec")));
@@ -100,17 +102,34 @@ static void resolve(void)
 	real.resolved = true;
 }
 
-/* True when the call has to be passed on unreported. */
-static bool enter(void)
+/* Who calls: the program; the tracer within its own work; the tracer putting itself away. */
+enum caller { CALLER_PROGRAM = 0, CALLER_INNER, CALLER_ENDING };
+
+/* Only a call of the program's is reported. */
+static enum caller enter(const void *ip)
 {
 	if (UNLIKELY(!real.resolved))
 		resolve();
-	return guard++ != 0;
+	if (UNLIKELY(ending) && !guard && emit_is_own(ip)) {
+		guard += 2;
+		return CALLER_ENDING;
+	}
+	return guard++ ? CALLER_INNER : CALLER_PROGRAM;
 }
 
-static void leave(void)
+static void leave(enum caller caller)
 {
-	guard--;
+	guard -= caller == CALLER_ENDING ? 2 : 1;
+}
+
+/*
+ * For the test that counts what reaches the C library: 1 in calls that are recorded, more in the
+ * tracer's own.
+ */
+PUBLIC int slabtape_guard_depth(void);
+PUBLIC int slabtape_guard_depth(void)
+{
+	return guard;
 }
 
 bool interposer_guarded(void)
@@ -123,38 +142,53 @@ void interposer_hold(void)
 	guard++;
 }
 
-static void *report(bool inner, enum ring_kind kind, void *p, size_t size, const void *ip)
+void interposer_release(void)
 {
-	if (p && !inner)
+	guard--;
+}
+
+void interposer_end(void)
+{
+	ending = true;
+}
+
+static void *report(enum caller caller, enum ring_kind kind, void *p, size_t size, const void *ip)
+{
+	if (p && caller == CALLER_PROGRAM)
 		emit_event(kind, p, size, ip);
-	leave();
+	else if (p)
+		emit_inner(p, ip);
+	leave(caller);
 	return p;
 }
 
 PUBLIC void *malloc(size_t size)
 {
-	bool inner;
+	enum caller caller;
 
 	if (UNLIKELY(resolving))
 		return boot_alloc(size, BOOT_ALIGN);
-	inner = enter();
-	return report(inner, RING_MALLOC, real.malloc(size), size, CALLER);
+	caller = enter(CALLER);
+	return report(caller, RING_MALLOC, real.malloc(size), size, CALLER);
 }
 
 PUBLIC void free(void *p)
 {
+	enum caller caller;
+
 	if (!p || UNLIKELY(is_boot(p)))
 		return;
-	if (!enter())
+	caller = enter(CALLER);
+	if (caller == CALLER_PROGRAM)
 		emit_event(RING_FREE, p, 0, CALLER);
 	real.free(p);
-	leave();
+	leave(caller);
 }
 
 PUBLIC void *calloc(size_t nmemb, size_t size)
 {
 	size_t bytes;
-	bool inner;
+	enum caller caller;
 
 	if (UNLIKELY(__builtin_mul_overflow(nmemb, size, &bytes))) {
 		errno = ENOMEM;
@@ -162,8 +196,8 @@ PUBLIC void *calloc(size_t nmemb, size_t size)
 	}
 	if (UNLIKELY(resolving))
 		return boot_alloc(bytes, BOOT_ALIGN);
-	inner = enter();
-	return report(inner, RING_CALLOC, real.calloc(nmemb, size), bytes, CALLER);
+	caller = enter(CALLER);
+	return report(caller, RING_CALLOC, real.calloc(nmemb, size), bytes, CALLER);
 }
 
 /* Memory of the static block moves into the real heap, or grows inside the block. */
@@ -181,13 +215,15 @@ static void *realloc_boot(void *p, size_t size)
 
 static void *realloc_from(void *p, size_t size, const void *ip)
 {
+	enum caller caller;
 	void *to;
 
 	if (UNLIKELY(resolving || (p && is_boot(p))))
 		return realloc_boot(p, size);
-	if (enter()) {
+	caller = enter(ip);
+	if (caller != CALLER_PROGRAM) {
 		to = real.realloc(p, size);
-		leave();
+		leave(caller);
 		return to;
 	}
 	if (p)
@@ -197,7 +233,7 @@ static void *realloc_from(void *p, size_t size, const void *ip)
 		emit_event(RING_REALLOC, to, size, ip);
 	else if (p && size)
 		emit_event(RING_RESTORE, p, 0, ip);
-	leave();
+	leave(caller);
 	return to;
 }
 
@@ -219,45 +255,45 @@ PUBLIC void *reallocarray(void *p, size_t nmemb, size_t size)
 
 PUBLIC void *memalign(size_t align, size_t size)
 {
-	bool inner;
+	enum caller caller;
 
 	if (UNLIKELY(resolving))
 		return boot_alloc(size, align);
-	inner = enter();
-	return report(inner, RING_MEMALIGN, real.memalign(align, size), size, CALLER);
+	caller = enter(CALLER);
+	return report(caller, RING_MEMALIGN, real.memalign(align, size), size, CALLER);
 }
 
 PUBLIC void *aligned_alloc(size_t align, size_t size)
 {
-	bool inner;
+	enum caller caller;
 
 	if (UNLIKELY(resolving))
 		return boot_alloc(size, align);
-	inner = enter();
-	return report(inner, RING_MEMALIGN, real.aligned_alloc(align, size), size, CALLER);
+	caller = enter(CALLER);
+	return report(caller, RING_MEMALIGN, real.aligned_alloc(align, size), size, CALLER);
 }
 
 PUBLIC int posix_memalign(void **ret, size_t align, size_t size)
 {
-	bool inner = enter();
+	enum caller caller = enter(CALLER);
 	int rc = real.posix_memalign(ret, align, size);
 
-	report(inner, RING_MEMALIGN, rc ? NULL : *ret, size, CALLER);
+	report(caller, RING_MEMALIGN, rc ? NULL : *ret, size, CALLER);
 	return rc;
 }
 
 PUBLIC void *valloc(size_t size)
 {
-	bool inner = enter();
+	enum caller caller = enter(CALLER);
 
-	return report(inner, RING_MEMALIGN, real.valloc(size), size, CALLER);
+	return report(caller, RING_MEMALIGN, real.valloc(size), size, CALLER);
 }
 
 PUBLIC void *pvalloc(size_t size)
 {
-	bool inner = enter();
+	enum caller caller = enter(CALLER);
 
-	return report(inner, RING_MEMALIGN, real.pvalloc(size), size, CALLER);
+	return report(caller, RING_MEMALIGN, real.pvalloc(size), size, CALLER);
 }
 
 static void fork_prepare(void)

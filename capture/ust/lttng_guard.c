@@ -194,12 +194,19 @@ PUBLIC int pthread_create(pthread_t *ret_thread, const pthread_attr_t *attribute
 PUBLIC int pthread_cancel(pthread_t thread)
 {
 	static int (*real)(pthread_t);
+	bool own = guard_is_lttng(__builtin_return_address(0));
+	int rc;
 
-	if (fds.child && guard_is_lttng(__builtin_return_address(0)))
+	if (fds.child && own)
 		return 0;
 	if (!real)
 		*(void **)(void *)&real = dlsym(RTLD_NEXT, "pthread_cancel");
-	return real(thread);
+	if (own)
+		interposer_hold(); /* the first one loads a library */
+	rc = real(thread);
+	if (own)
+		interposer_release();
+	return rc;
 }
 
 /* ---- children ---- */

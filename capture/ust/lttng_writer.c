@@ -49,7 +49,6 @@ static struct {
 	uint64_t modules_seen; /* the dynamic linker's count of loaded libraries */
 	_Atomic uint32_t forks;
 	int32_t pid;
-	bool ending; /* LTTng puts itself away */
 } writer = {.alive = &not_ready};
 
 /* Sync: own thread. */
@@ -155,13 +154,24 @@ void emit_event(enum ring_kind kind, const void *address, size_t size, const voi
 	if (!writer.api ||
 	    UNLIKELY(atomic_load_explicit(&writer.control->stopped, memory_order_relaxed)))
 		return;
-	if (UNLIKELY(writer.ending) && guard_is_lttng(ip))
+	if (kind == RING_FREE && foreign_remove(address, ip))
 		return;
 	if (UNLIKELY(!(++thread.events & (SAMPLE_EVENTS - 1))))
 		emit_measured(kind, (uintptr_t)address, size, (uintptr_t)ip);
 	else
 		emit(kind, (uintptr_t)address, size, (uintptr_t)ip);
 	errno = saved;
+}
+
+bool emit_is_own(const void *ip)
+{
+	return guard_is_lttng(ip);
+}
+
+void emit_inner(const void *address, const void *ip)
+{
+	if (writer.api)
+		foreign_add(address, ip);
 }
 
 /* ---- what describes the process ---- */
@@ -309,11 +319,6 @@ static void give_up(struct lttng_control *control, enum lttng_unready reason)
 	atomic_store_explicit(&control->reason, reason, memory_order_relaxed);
 }
 
-static void set_ending(void)
-{
-	writer.ending = true;
-}
-
 void emit_ready(void)
 {
 	const char *path = getenv(LTTNG_CONTROL_ENV);
@@ -336,8 +341,9 @@ void emit_ready(void)
 	atomic_fetch_add_explicit(&control->ready, 1, memory_order_relaxed);
 	writer.control = control;
 	writer.pid = getpid();
+	foreign_init();
 	writer.api = api;
-	api->at_end(set_ending);
+	api->at_end(interposer_end);
 	emit_modules(true);
 	flush_early(early_close());
 	writer.alive = alive;

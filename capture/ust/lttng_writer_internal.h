@@ -20,6 +20,15 @@ void guard_release_low(void);
  */
 void guard_child(void);
 
+/*
+ * The dynamic linker allocates a thread's variables of LTTng inside the tracer's first event and
+ * frees them, unseen by the guard, when the thread's stack goes.  What it allocated so is kept in
+ * a set: foreign_add() from guarded calls, foreign_remove() true when @address was in it.
+ */
+void foreign_init(void);
+void foreign_add(const void *address, const void *ip);
+bool foreign_remove(const void *address, const void *ip);
+
 /* @address lies in code of LTTng-UST. */
 bool guard_is_lttng(const void *address);
 

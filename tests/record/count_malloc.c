@@ -3,11 +3,16 @@
  * An independent count of malloc calls: preloaded behind the interposer under test, it counts what
  * reaches the C library, in a file that all processes share (COUNT_FILE: 4 uint64: allocs, frees,
  * allocs of the realloc kind, unused).  It shares no code with the interposer.
+ *
+ * A tracer allocates in the program too.  The interposer says how deep it is in its own work
+ * (slabtape_guard_depth(): 1 while it passes a call of the program on); what is allocated deeper
+ * is the tracer's, and so is its free, wherever that comes from.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +35,56 @@ extern void *__libc_memalign(size_t, size_t);
 extern void *__libc_valloc(size_t);
 extern void *__libc_pvalloc(size_t);
 
+/* NULL in runs without an interposer. */
+extern int slabtape_guard_depth(void) __attribute__((weak));
+
+static bool is_tracer(void)
+{
+	return slabtape_guard_depth && slabtape_guard_depth() > 1;
+}
+
+/* Addresses the tracer holds: open addressing; 1 is a place that was given up. */
+#define OWN_MAX (1u << 16)
+static _Atomic uintptr_t own[OWN_MAX];
+
+static void own_add(const void *p)
+{
+	for (uint32_t i = (uintptr_t)p >> 4;; i++) {
+		_Atomic uintptr_t *at = &own[i % OWN_MAX];
+		uintptr_t had = atomic_load(at);
+
+		if (had <= 1 && atomic_compare_exchange_strong(at, &had, (uintptr_t)p))
+			return;
+	}
+}
+
+static bool own_remove(const void *p)
+{
+	for (uint32_t i = (uintptr_t)p >> 4;; i++) {
+		uintptr_t had = atomic_load(&own[i % OWN_MAX]);
+
+		if (!had)
+			return false;
+		if (had == (uintptr_t)p) {
+			atomic_store(&own[i % OWN_MAX], 1);
+			return true;
+		}
+	}
+}
+
 static void *count_alloc(void *p)
 {
-	if (p)
+	if (p && is_tracer())
+		own_add(p);
+	else if (p)
 		atomic_fetch_add(&counts->allocs, 1);
 	return p;
+}
+
+static void count_free(const void *p)
+{
+	if (p && !own_remove(p) && !is_tracer())
+		atomic_fetch_add(&counts->frees, 1);
 }
 
 void *malloc(size_t n)
@@ -49,8 +99,7 @@ void *calloc(size_t a, size_t b)
 
 void free(void *p)
 {
-	if (p)
-		atomic_fetch_add(&counts->frees, 1);
+	count_free(p);
 	__libc_free(p);
 }
 
@@ -59,11 +108,10 @@ void *realloc(void *p, size_t n)
 {
 	void *to;
 
-	if (p)
-		atomic_fetch_add(&counts->frees, 1);
+	count_free(p);
 	to = __libc_realloc(p, n);
 	if (to || (p && n))
-		atomic_fetch_add(&counts->allocs, 1);
+		count_alloc(to ? to : p);
 	atomic_fetch_add(&counts->reallocs, 1);
 	return to;
 }

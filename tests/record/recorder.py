@@ -85,6 +85,11 @@ class Place:
         os.chmod(path, 0o666)
         return {'COUNT_FILE': path, 'LD_PRELOAD': self.path('libcount_malloc.so')}
 
+    def record_counted(self, command, options=()):
+        """Record @command: the process, its summary, and what was counted in it (allocs, frees)."""
+        done, summary = self.record(command, options=options, env=self.count_env())
+        return done, summary, self.counted()[:2]
+
     def counted(self):
         with open(self.path('count'), 'rb') as f:
             return struct.unpack('4Q', f.read(32))
@@ -100,8 +105,25 @@ class Place:
 
 
 def leftovers():
-    """Folders of shared memory that recorders left behind."""
-    return sorted(n for n in os.listdir('/dev/shm') if n.startswith('slabtape.'))
+    """Folders that recorders left behind."""
+    return sorted(n for d in ('/dev/shm', '/tmp') for n in os.listdir(d)
+                  if n.startswith(('slabtape.', 'slabtape-lttng.')))
+
+
+def daemons(parent):
+    """Session daemons that process @parent started, and their consumers."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/environ', 'rb') as f:
+                environ = f.read()
+            with open(f'/proc/{pid}/comm', encoding='ascii') as f:
+                comm = f.read().strip()
+        except OSError:
+            continue
+        if comm.startswith('lttng-') and f'.{parent}.'.encode() in environ:
+            found.append((pid, comm))
+    return found
 
 
 def main(cases):

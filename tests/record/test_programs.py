@@ -26,12 +26,10 @@ SHELL = ("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do x=$(echo $i | sed s/1/2/); (y=
 def exact(place, command, needs_all=True, options=()):
     """Record @command; the tape agrees with the independent count.  Returns the summary."""
     alone = place.run(*command)
-    env = place.count_env()
-    done, summary = place.record(command, options=options, env=env)
+    done, summary, (allocs, frees) = place.record_counted(command, options)
     check(done.returncode == alone.returncode, f'status {done.returncode}, alone {alone.returncode}:'
           f' {done.stderr}')
     check(done.stdout == alone.stdout, 'output unchanged')
-    allocs, frees, _, _ = place.counted()
     check(allocs > 0, 'the counting library was there')
     recorded = summary['allocs'] + summary['frees']
     check(recorded + summary['lost'] == allocs + frees,
