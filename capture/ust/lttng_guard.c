@@ -14,6 +14,7 @@
 #include <linux/close_range.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static void hold_open_ones(void)
 	struct dirent *entry;
 
 	while (d && (entry = readdir(d))) {
-		int fd = atoi(entry->d_name);
+		int fd = (int)strtol(entry->d_name, NULL, 10);
 
 		if (fd >= LOW_FDS && fd < HELD_FDS && fd != dirfd(d))
 			atomic_fetch_or_explicit(&fds.held[fd / 64], UINT64_C(1) << fd % 64,
