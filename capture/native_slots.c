@@ -19,16 +19,25 @@ static int no_memory(struct tape_err *reterr)
 	return tape_err_set(reterr, -ENOMEM, "out of memory");
 }
 
-/* A thread that began again under the same ids (exec): the old one writes no more. */
-static void supersede(struct native *n, const struct native_stream *fresh)
+/*
+ * A thread that began again under the same ids (exec): the older one writes no more.  A program
+ * that is started and starts another at once has both slots found in one scan, in any order: the
+ * time of the claim decides.
+ */
+static void supersede(struct native *n, struct native_stream *fresh)
 {
+	const struct ring_slot *slots = ring_slots(n->ring);
 	uint32_t high = atomic_load_explicit(&n->ring->slots_high, memory_order_acquire);
 
 	for (uint32_t i = 0; i < high; i++) {
 		struct native_stream *s = &n->streams[i];
 
-		if (s != fresh && s->open && s->pid == fresh->pid && s->tid == fresh->tid)
+		if (s == fresh || !s->open || s->pid != fresh->pid || s->tid != fresh->tid)
+			continue;
+		if (slots[s->slot].floor_clock < slots[fresh->slot].floor_clock)
 			s->dead = true;
+		else
+			fresh->dead = true;
 	}
 }
 
