@@ -62,6 +62,7 @@ int tape_exit_code(int code)
 	case EPERM:
 		return 6;
 	case EINVAL:
+	case EEXIST:
 		return 2;
 	case ENOENT:
 	case EISDIR:

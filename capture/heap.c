@@ -353,6 +353,7 @@ int heap_loss(struct heap *h, int32_t cpu, uint64_t ts_begin, uint64_t ts_end, u
 {
 	h->any_loss = true;
 	h->stats.lost += events;
+	h->stats.lost_unknown += !events;
 	if (ts_end > h->loss_end_ts)
 		h->loss_end_ts = ts_end;
 	return tape_define_loss(h->t, cpu, ts_begin, ts_end, events, reason, reterr);

@@ -40,7 +40,7 @@ struct heap_stats {
 	uint64_t allocs, frees; /* recorded calls, not inferred ones */
 	uint64_t inferred_allocs, inferred_frees, orphan_frees, inherited_frees;
 	uint64_t violations; /* inferred or orphan outside declared loss */
-	uint64_t lost;
+	uint64_t lost, lost_unknown; /* events; losses of an unknown number */
 	uint64_t forks, execs, exits;
 	uint64_t late; /* events whose time was raised */
 };

@@ -57,7 +57,7 @@ struct capture_stats {
 	uint64_t null_frees, failed_allocs;
 	uint64_t unnamed;	/* allocations whose cache nobody named */
 	uint64_t guessed;	/* allocations named by their page's neighbours or call site */
-	uint64_t lost;
+	uint64_t lost, lost_unknown; /* events; losses of an unknown number */
 	uint64_t elapsed_ns;
 };
 

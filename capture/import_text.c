@@ -28,6 +28,7 @@ struct text_import {
 	struct tape_err *reterr;
 	struct ingest *ing;
 	struct text_cpu *cpus; /* TAPE_CPU_MAX */
+	uint64_t last_ts;      /* of the latest line */
 	bool gfp_missing;      /* "gfp_flags=" without a value was seen */
 };
 
@@ -176,25 +177,37 @@ static int other_line(struct text_import *im, const struct text_line *l)
 	return ingest_marker(im->ing, l->ts_ns, l->cpu, text, im->reterr);
 }
 
-/* A loss ends with the CPU's next line. */
-static int end_loss(struct text_import *im, const struct text_line *l)
+/* A loss of @cpu ends with its next line at @ts_ns, or where the text ends. */
+static int end_loss(struct text_import *im, uint32_t cpu, uint64_t ts_ns)
 {
-	struct text_cpu *c = &im->cpus[l->cpu];
+	struct text_cpu *c = &im->cpus[cpu];
 	int rc = 0;
 
 	if (c->losing)
-		rc = ingest_loss(im->ing, (int32_t)l->cpu, c->last_ts, l->ts_ns, c->lost,
+		rc = ingest_loss(im->ing, (int32_t)cpu, c->last_ts, ts_ns, c->lost,
 				 "ring buffer overrun", im->reterr);
 	c->losing = false;
 	c->lost = 0;
-	c->last_ts = l->ts_ns;
+	c->last_ts = ts_ns;
+	if (ts_ns > im->last_ts)
+		im->last_ts = ts_ns;
+	return rc;
+}
+
+static int end_losses(struct text_import *im)
+{
+	int rc = 0;
+
+	for (uint32_t cpu = 0; cpu < TAPE_CPU_MAX && rc >= 0; cpu++)
+		if (im->cpus[cpu].losing)
+			rc = end_loss(im, cpu, im->last_ts);
 	return rc;
 }
 
 static int event_line(struct text_import *im, const struct text_line *l, const char *line)
 {
 	enum text_event event = event_of(&l->event);
-	int rc = end_loss(im, l);
+	int rc = end_loss(im, l->cpu, l->ts_ns);
 
 	if (rc >= 0 && !(l->comm.len == 5 && !memcmp(l->comm.at, "<...>", 5)))
 		rc = ingest_thread(im->ing, l->tid, l->comm.at, l->comm.len, im->reterr);
@@ -318,6 +331,8 @@ int import_text(struct capture_input *in, const struct import_job *job, struct t
 	rc = ingest_create(job, &im.ing, reterr);
 	if (rc >= 0)
 		rc = all_lines(&im);
+	if (rc >= 0)
+		rc = end_losses(&im);
 	if (rc >= 0)
 		rc = check_seen(&im);
 	if (rc >= 0)

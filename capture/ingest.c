@@ -454,6 +454,7 @@ int ingest_loss(struct ingest *ing, int32_t cpu, uint64_t ts_begin, uint64_t ts_
 
 	ing->losses++;
 	ing->stats->lost += events;
+	ing->stats->lost_unknown += !events;
 	if (end > ing->loss_end_ts)
 		ing->loss_end_ts = end;
 	return tape_define_loss(ing->t, cpu, begin, end, events, reason, reterr);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* slabtape help: the verbs, one verb's options, or the options as a part of its manual page. */
-#include <ctype.h>
+/* slabtape help: the verbs, one verb's options, or these as text for a manual page. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/options.h"
 #include "cli/verb.h"
 
-static int want_scdoc, want_man;
+static int want_scdoc;
 
 static const struct poptOption options[] = {
-	{ "man", 'm', POPT_ARG_NONE, &want_man, 0, "open the verb's manual page", NULL },
 	{ "scdoc", '\0', POPT_ARG_NONE, &want_scdoc, 0,
-	  "print the OPTIONS section of the manual page, in scdoc's language", NULL },
+	  "print the options in scdoc's language, for a manual page", NULL },
 	POPT_TABLEEND,
 };
 
@@ -46,15 +43,6 @@ static void scdoc_option(void *ctx, const char *title, const struct poptOption *
 	printf("\n\n");
 }
 
-static int open_manual(const struct cli_verb *verb)
-{
-	char page[64];
-
-	snprintf(page, sizeof(page), "slabtape-%s", verb->name);
-	execlp("man", "man", "1", page, (char *)NULL);
-	return cli_usage("help", "cannot run man; the page is docs/man/%s.1.scd", page);
-}
-
 static int help_verb(const char *name)
 {
 	const struct cli_verb *verb = cli_verb_find(name);
@@ -62,8 +50,6 @@ static int help_verb(const char *name)
 
 	if (!verb)
 		return cli_usage("help", "%s: no such verb; slabtape help lists them", name);
-	if (want_man)
-		return open_manual(verb);
 	if (want_scdoc)
 		cli_options_each(verb, scdoc_option, &last);
 	else
@@ -89,7 +75,7 @@ static int run_help(int argc, const char **argv)
 		rc = cli_usage("help", "one verb; '%s' is left over", poptPeekArg(con));
 	else if (name)
 		rc = help_verb(name);
-	else if (want_man || want_scdoc)
+	else if (want_scdoc)
 		rc = cli_usage("help", "of which verb?");
 	else
 		cli_verbs_print(stdout);

@@ -68,6 +68,7 @@ static json_t *totals_json(const char *path, const struct tape_totals *n)
 	set_int(j, "objects", n->objects);
 	set_int(j, "peak_live", n->peak_live);
 	set_int(j, "lost", n->lost);
+	set_int(j, "lost_unknown", n->lost_unknown);
 	set_int(j, "inferred_allocs", n->inferred_allocs);
 	set_int(j, "inferred_frees", n->inferred_frees);
 	set_int(j, "orphan_frees", n->orphan_frees);
@@ -131,7 +132,11 @@ static void print_totals(const json_t *r)
 	       (double)get(r, "ts_max") / 1e9);
 	printf("objects    %" JSON_INTEGER_FORMAT ", at most %" JSON_INTEGER_FORMAT " live at once\n",
 	       get(r, "objects"), get(r, "peak_live"));
-	printf("lost       %" JSON_INTEGER_FORMAT " events\n", get(r, "lost"));
+	printf("lost       %" JSON_INTEGER_FORMAT " events", get(r, "lost"));
+	if (get(r, "lost_unknown"))
+		printf(", and an unknown number in %" JSON_INTEGER_FORMAT " losses (table loss)",
+		       get(r, "lost_unknown"));
+	putchar('\n');
 	printf("inferred   %" JSON_INTEGER_FORMAT " allocs, %" JSON_INTEGER_FORMAT " frees; %"
 	       JSON_INTEGER_FORMAT " orphan frees\n", get(r, "inferred_allocs"),
 	       get(r, "inferred_frees"), get(r, "orphan_frees"));

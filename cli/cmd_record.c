@@ -121,6 +121,9 @@ static void print_summary(const char *path, const char *backend, const struct re
 		"  allocs %" PRIu64 ", frees %" PRIu64 " (inherited %" PRIu64 "); programs %" PRIu64
 		", forks %" PRIu64 "; lifetime violations outside loss %" PRIu64 "\n",
 		h->allocs, h->frees, h->inherited_frees, h->execs, h->forks, h->violations);
+	if (h->lost_unknown)
+		fprintf(stderr, "  and an unknown number of events in %" PRIu64 " losses (table loss)\n",
+			h->lost_unknown);
 	if (s->stopped)
 		fprintf(stderr, "  recording ended before the program: %s\n", s->stopped);
 }
@@ -142,6 +145,7 @@ static json_t *summary_json(const char *path, const char *backend, const struct 
 		{"inferred_frees", h->inferred_frees},
 		{"violations", h->violations},
 		{"lost", h->lost},
+		{"lost_unknown", h->lost_unknown},
 		{"forks", h->forks},
 		{"execs", h->execs},
 		{"exits", h->exits},

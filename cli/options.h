@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A verb's option table as a list: what --help, manual pages and shell completion are made from,
- * so that none of them can name an option that is not there, or miss one.
+ * A verb's option table as a list: what --help, `help --scdoc` and shell completion are made
+ * from, so that none of them can name an option that is not there, or miss one.
  */
 #ifndef SLABTAPE_CLI_OPTIONS_H
 #define SLABTAPE_CLI_OPTIONS_H

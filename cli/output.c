@@ -107,13 +107,38 @@ struct output *output_begin(FILE *out, enum output_format format, int columns,
 
 /* ---- one format each ---- */
 
+/* Bytes of the UTF-8 character at @text, of which @bytes are there; 0: none begins here. */
+static size_t utf8_bytes(const unsigned char *text, size_t bytes)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t nr = *text < 0x80 ? 1 : *text < 0xc0 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 :
+		    *text < 0xf8 ? 4 : 0;
+	uint32_t code = nr < 2 ? *text : *text & (0x7fu >> nr);
+
+	if (!nr || nr > bytes)
+		return 0;
+	for (size_t i = 1; i < nr; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (text[i] & 0x3f);
+	}
+	return code < least[nr] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : nr;
+}
+
 void output_json_string(FILE *out, const char *text, size_t bytes)
 {
+	size_t nr;
+
 	fputc('"', out);
-	for (size_t i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i += nr ? nr : 1) {
 		unsigned char c = (unsigned char)text[i];
 
-		if (c == '"' || c == '\\')
+		nr = utf8_bytes((const unsigned char *)text + i, bytes - i);
+		if (!nr)
+			fputs("\\ufffd", out); /* JSON is UTF-8: what is not is replaced */
+		else if (nr > 1)
+			fwrite(text + i, 1, nr, out);
+		else if (c == '"' || c == '\\')
 			fprintf(out, "\\%c", c);
 		else if (c == '\n')
 			fputs("\\n", out);

@@ -117,8 +117,11 @@ int cli_store_result(const char *verb, const char *tape_path, const char *result
 				       tape_open(tape_path, TAPE_READ_WRITE, &t, &err);
 	if (rc >= 0)
 		rc = replay_result_store(t, r, args, &run, &err);
-	if (rc < 0)
+	if (rc == -EACCES || rc == -EPERM || rc == -EROFS) { /* not ours to write: no failure */
 		fprintf(stderr, "slabtape: %s: the run was not stored in %s: %s; --results FILE "
 			"stores it elsewhere\n", verb, tape_path, err.text);
-	return 0;
+		return 0;
+	}
+	return rc < 0 ? tape_err_set(reterr, rc, "the run was not stored in %s: %s; --results FILE "
+				     "stores it elsewhere", tape_path, err.text) : 0;
 }

@@ -3,8 +3,8 @@
  * The verb table: one row per verb of the command line, one cmd_<verb>.c file per row.
  *
  * A verb's file only parses, calls the modules and prints; it defines cli_verb_<name>, which
- * verbs.def lists.  Its options are a popt table that also yields --help, completion and the
- * manual-page lint test.
+ * verbs.def lists.  Its options are a popt table that also yields --help and completion
+ * (options.h).
  */
 #ifndef SLABTAPE_CLI_VERB_H
 #define SLABTAPE_CLI_VERB_H

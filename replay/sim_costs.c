@@ -70,13 +70,20 @@ static int parse_line(char *line, struct replay_costs *c)
 static int parse(FILE *in, const char *name, struct replay_costs *c, struct tape_err *reterr)
 {
 	char line[512];
+	bool any = false;
 	int rc;
 
-	for (unsigned int number = 1; fgets(line, sizeof(line), in); number++)
+	for (unsigned int number = 1; fgets(line, sizeof(line), in); number++) {
+		any |= line[strcspn(line, "#=")] == '='; /* parse_line() cuts it */
 		if ((rc = parse_line(line, c)) < 0)
 			return tape_err_set(reterr, -TAPE_E_FORMAT, "%s:%u: %s", name, number,
 					    rc == -ENOENT ? "no such cost"
 							  : "not \"key = number of ns\"");
+	}
+	if (ferror(in))
+		return tape_err_set(reterr, -errno, "cost table %s: %s", name, strerror(errno));
+	if (!any)
+		return tape_err_set(reterr, -TAPE_E_FORMAT, "%s: no cost in it", name);
 	if (!c->page_batch)
 		return tape_err_set(reterr, -TAPE_E_FORMAT, "%s: page_batch must be at least 1", name);
 	return 0;

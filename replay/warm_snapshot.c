@@ -90,7 +90,15 @@ static void take_state(void *ctx, uint16_t cache, const char *name, int64_t valu
 	*field_of(&of[node], name, len) += (uint64_t)value;
 }
 
-/* Sums stand at the last index; without parts per node they are shared out evenly. */
+static uint64_t share_of(uint64_t sum, uint32_t node, uint32_t nodes)
+{
+	return sum * (node + 1) / nodes - sum * node / nodes;
+}
+
+/*
+ * Sums stand at the last index; without parts per node (slabinfo, kernels without NUMA) they are
+ * shared out evenly.
+ */
 static void share_out(const struct warming *w, struct count *of)
 {
 	const uint32_t nodes = w->o->plan->nodes;
@@ -102,10 +110,11 @@ static void share_out(const struct warming *w, struct count *of)
 		slabs += of[n].slabs;
 	for (uint32_t n = 0; n < nodes && !slabs; n++)
 		of[n] = (struct count){
-			.slabs = sum.slabs * (n + 1) / nodes - sum.slabs * n / nodes,
-			.objects = sum.objects * (n + 1) / nodes - sum.objects * n / nodes,
-			.total_objects = sum.total_objects * (n + 1) / nodes -
-					 sum.total_objects * n / nodes,
+			.slabs = share_of(sum.slabs, n, nodes),
+			.objects = share_of(sum.objects, n, nodes),
+			.total_objects = share_of(sum.total_objects, n, nodes),
+			.partial = share_of(sum.partial, n, nodes),
+			.objects_partial = share_of(sum.objects_partial, n, nodes),
 		};
 }
 

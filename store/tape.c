@@ -116,7 +116,7 @@ static int tape_create_file(struct tape *t, bool overwrite, struct tape_err *ret
 	int rc;
 
 	if (!overwrite && access(t->path, F_OK) == 0)
-		return tape_err_set(reterr, -EEXIST, "%s exists already", t->path);
+		return tape_err_set(reterr, -EEXIST, "%s exists already; -f replaces it", t->path);
 	if (asprintf(&draft, "%s.%ld-new", t->path, (long)getpid()) < 0)
 		return tape_err_set(reterr, -ENOMEM, "out of memory");
 	unlink(draft);
@@ -142,14 +142,15 @@ int store_replace(struct tape *t, struct tape_err *reterr)
 	store_statements_drop(t);
 	sqlite3_close(t->db);
 	t->db = NULL;
+	/* the old tape's journals first: beside the new one they would be taken for its own */
+	unlink_beside(t->path, "-wal");
+	unlink_beside(t->path, "-shm");
+	unlink_beside(t->path, "-journal");
 	rc = rename(t->beside, t->path) ? tape_err_set(reterr, -TAPE_E_IO, "replacing %s: %s", t->path,
 						       strerror(errno)) : 0;
 	if (rc == 0) {
 		free(t->beside);
 		t->beside = NULL;
-		unlink_beside(t->path, "-wal");
-		unlink_beside(t->path, "-shm");
-		unlink_beside(t->path, "-journal");
 		rc = tape_connect(t, t->path, SQLITE_OPEN_READWRITE, reterr);
 	}
 	return rc;

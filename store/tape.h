@@ -183,6 +183,7 @@ int tape_orphan_ranges_get(struct tape *t, struct tape_range **ret_ranges, size_
 /* Counts of a tape as `info` prints them. */
 struct tape_totals {
 	uint64_t events, objects, lost, chunks, bytes, bytes_raw;
+	uint64_t lost_unknown; /* losses of which nobody knows how many events they took */
 	uint64_t ops[TAPE_OP_MAX];
 	uint64_t inferred_allocs, inferred_frees, orphan_frees, null_frees, failed_allocs;
 	uint64_t peak_live;

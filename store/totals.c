@@ -55,7 +55,7 @@ static int op_totals(struct tape *t, struct tape_totals *r, struct tape_err *ret
 int tape_totals_get(struct tape *t, struct tape_totals *ret_totals, struct tape_err *reterr)
 {
 	struct tape_totals r;
-	int64_t lost;
+	int64_t lost, unknown;
 	int rc;
 
 	memset(&r, 0, sizeof(r));
@@ -64,9 +64,13 @@ int tape_totals_get(struct tape *t, struct tape_totals *ret_totals, struct tape_
 		rc = op_totals(t, &r, reterr);
 	if (rc == 0)
 		rc = store_query_int(t, "SELECT sum(events) FROM loss", 0, &lost, reterr);
+	if (rc == 0)
+		rc = store_query_int(t, "SELECT count(*) FROM loss WHERE events = 0", 0, &unknown,
+				     reterr);
 	if (rc < 0)
 		return rc;
 	r.lost = (uint64_t)lost;
+	r.lost_unknown = (uint64_t)unknown;
 	/* what importers counted without making a row of it */
 	r.null_frees += (uint64_t)tape_meta_get_int(t, "null_frees", 0);
 	r.failed_allocs += (uint64_t)tape_meta_get_int(t, "failed_allocs", 0);

@@ -5,6 +5,14 @@
 
 #include "cli/verb.h"
 
+/* What could not be written is a failure, whichever verb wrote it. */
+static int finish(const struct cli_verb *verb, int code)
+{
+	if ((fflush(stdout) || ferror(stdout)) && !code)
+		return cli_fail(verb->name, -TAPE_E_IO, NULL);
+	return code;
+}
+
 int main(int argc, const char **argv)
 {
 	if (argc < 2) {
@@ -21,7 +29,7 @@ int main(int argc, const char **argv)
 	}
 	for (const struct cli_verb *const *v = cli_verbs; *v; v++)
 		if (!strcmp(argv[1], (*v)->name))
-			return (*v)->run(argc - 1, argv + 1);
+			return finish(*v, (*v)->run(argc - 1, argv + 1));
 	fprintf(stderr, "slabtape: %s: no such verb; slabtape --help lists them\n", argv[1]);
 	return 2;
 }

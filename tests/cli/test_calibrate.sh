@@ -1,28 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # slabtape calibrate: a table that --costs takes, on two CPUs and on one; what it refuses.
-slabtape=$1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-	echo "FAIL: $*"
-	failed=1
-}
-
-# want CODE TEXT COMMAND...: its exit code, and a text in its output.
-want()
-{
-	code=$1 text=$2
-	shift 2
-	"$@" >out 2>&1
-	got=$?
-	[ $got = "$code" ] || fail "exit $got, not $code: $*: $(head -c 500 out)"
-	grep -q -- "$text" out || fail "no \"$text\" from $*: $(head -c 500 out)"
-}
+. "${0%/*}/lib.sh"
 
 want 0 'written to costs.ini' "$slabtape" calibrate --rounds 3
 want 2 '-f replaces it' "$slabtape" calibrate --rounds 3

@@ -1,17 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # slabtape help and completion: every verb, every option, scripts that shells accept.
-slabtape=$1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-	echo "FAIL: $*"
-	failed=1
-}
+. "${0%/*}/lib.sh"
 
 "$slabtape" help >verbs || fail "help"
 "$slabtape" --help | cmp -s - verbs || fail "help and --help differ"

@@ -1,38 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # slabtape import and export: exit codes, messages, what stays on disk.
-slabtape=$1
-tests=$2
-sample=$tests/../traces/samples/src/6.1-netperf0-4c2n
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-	echo "FAIL: $*"
-	failed=1
-}
-
-# want CODE TEXT COMMAND...: its exit code, and a text in its output.
-want()
-{
-	code=$1 text=$2
-	shift 2
-	"$@" >out 2>&1
-	got=$?
-	[ $got = "$code" ] || fail "exit $got, not $code: $*: $(cat out)"
-	grep -q -- "$text" out || fail "no \"$text\" from $*: $(cat out)"
-}
+. "${0%/*}/lib.sh"
 
 # A recording's directory; the default name; the summary.
 want 0 '408271 events from trace.dat' "$slabtape" import "$sample"
 [ -f 6.1-netperf0-4c2n.tape ] || fail "no default output"
-want 7 'exist' "$slabtape" import "$sample"
+want 2 'exists already; -f' "$slabtape" import "$sample"
 want 0 '408271 events' "$slabtape" import --force "$sample"
 want 0 '"kmem_cache_free": 59189' "$slabtape" import -q --json -f -o a.tape "$sample"
 grep -q '"lost": 0' out || fail "no count of lost events"
+
+# Losses that no later line of their CPU ends, one of an unknown number.
+zstd -q -d "$tests/data/6.1-netperf0-head.report.txt.zst" -o whole.txt || fail "zstd"
+head -200 whole.txt >lost.txt
+printf 'CPU:1 [LOST 57 EVENTS]\nCPU:0 [LOST EVENTS]\n' >>lost.txt
+want 4 'at least 58 events lost' "$slabtape" import -o lost.tape lost.txt --max-lost 57
+want 0 'lost 57, and an unknown number in 1 losses' "$slabtape" import -f -o lost.tape lost.txt --max-lost 58
+want 0 '57 events, and an unknown number in 1 losses' "$slabtape" info lost.tape
+
+# JSON is UTF-8 whatever a cell holds; what cannot be written is a failure.
+"$slabtape" sql lost.tape "SELECT CAST(x'ff41e282ac' AS TEXT) AS t" --json >t.json || fail "sql --json"
+python3 -c 'import json; assert json.load(open("t.json")) == [{"t": "\ufffdA\u20ac"}]' || fail "$(cat t.json)"
+for verb in "verify lost.tape" variants help; do
+	# shellcheck disable=SC2086
+	"$slabtape" $verb >/dev/full 2>err
+	[ $? = 7 ] || fail "$verb on a full device"
+done
 
 # Standard input, compressed.
 want 2 '-o TAPE is needed' "$slabtape" import -

@@ -1,18 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A tape is replaced when the new one is whole; whatever fails, the old one stays as it was.
-slabtape=$1
-tests=$2
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-	echo "FAIL: $*"
-	failed=1
-}
+. "${0%/*}/lib.sh"
 
 # nothing_beside: no draft, journal or half tape lies about.
 nothing_beside()

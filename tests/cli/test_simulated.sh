@@ -1,28 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # replay --mode simulated: equal bytes, windows, laps, spread, curves over CPU counts, nonsense.
-slabtape=$1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-fail()
-{
-	echo "FAIL: $*"
-	failed=1
-}
-
-# want CODE TEXT COMMAND...: its exit code, and a text in its output.
-want()
-{
-	code=$1 text=$2
-	shift 2
-	"$@" >out 2>&1
-	got=$?
-	[ $got = "$code" ] || fail "exit $got, not $code: $*: $(head -c 500 out)"
-	grep -q -- "$text" out || fail "no \"$text\" from $*: $(head -c 500 out)"
-}
+. "${0%/*}/lib.sh"
 
 # sim VARIANT OPTION...: a simulated replay of t.tape whose run is stored elsewhere.
 sim()
@@ -125,4 +104,6 @@ want 2 'want 1..4096' sim slub-6.1 --scale 0
 want 2 'not a curve' sim slub-6.1 --cpus 16,32 --json --state
 want 2 'belongs to --mode ordered' sim slub-6.1 --follow
 want 2 'a curve is made by' "$slabtape" compare t.tape --variants slub-6.1,null --cpus 16,32
+want 3 'Is a directory' "$slabtape" replay "$tests/golden/cases/r11-bulk.ops" --variant slub-6.1 --mode simulated --costs /
+want 3 'no cost in it' "$slabtape" replay "$tests/golden/cases/r11-bulk.ops" --variant slub-6.1 --mode simulated --costs /dev/null
 exit $failed
