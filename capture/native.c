@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture/native.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +16,12 @@
 
 #include "base/cleanup.h"
 #include "capture/native_internal.h"
+#include "capture/record_dir.h"
 
 #define BUFFER_BYTES_DEFAULT (UINT64_C(256) << 20)
 #define BUFFER_BYTES_MIN (2 * NATIVE_CHUNK_BYTES)
 #define BUFFER_BYTES_MAX (UINT64_C(64) << 30)
 #define CALIBRATE_NS 10000000
-#define DIR_PREFIX "slabtape."
 
 uint64_t native_clock_now(const struct ring_header *ring)
 {
@@ -70,64 +69,12 @@ static void calibrate(struct native *n)
 
 /* ---- the folder ---- */
 
-static void remove_dir(const char *dir)
-{
-	char *path;
-
-	if (asprintf(&path, "%s/ring", dir) < 0)
-		return;
-	unlink(path);
-	free(path);
-	rmdir(dir);
-}
-
-/* Folders of this user whose recorder is gone ("slabtape.UID.PID.XXXXXX"). */
-static void remove_stale(const char *base)
-{
-	struct dirent *entry;
-	DIR *d = opendir(base);
-
-	while (d && (entry = readdir(d))) {
-		unsigned long uid, pid;
-		char path[256], *end;
-
-		if (strncmp(entry->d_name, DIR_PREFIX, strlen(DIR_PREFIX)))
-			continue;
-		uid = strtoul(entry->d_name + strlen(DIR_PREFIX), &end, 10);
-		pid = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
-		if (uid != getuid() || !pid || *end != '.')
-			continue;
-		snprintf(path, sizeof(path), "%s/%.200s", base, entry->d_name);
-		if (kill((pid_t)pid, 0) && errno == ESRCH)
-			remove_dir(path);
-	}
-	if (d)
-		closedir(d);
-}
-
 static int make_dir(struct native *n, struct tape_err *reterr)
 {
 	const char *bases[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
 
-	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
-		char *dir;
-
-		if (!bases[i])
-			continue;
-		remove_stale(bases[i]);
-		if (asprintf(&dir, "%s/" DIR_PREFIX "%u.%d.XXXXXX", bases[i], getuid(),
-			     (int)getpid()) < 0)
-			return tape_err_set(reterr, -ENOMEM, "out of memory");
-		if (mkdtemp(dir)) {
-			n->dir = dir;
-			return 0;
-		}
-		free(dir);
-	}
-	return tape_err_set(
-		reterr, -TAPE_E_IO,
-		"no folder for the shared buffers: /dev/shm, $TMPDIR and /tmp refuse: %s",
-		strerror(errno));
+	return record_dir_make("slabtape", bases, sizeof(bases) / sizeof(bases[0]), PATH_MAX,
+			       "the shared buffers (/dev/shm, $TMPDIR, /tmp)", &n->dir, reterr);
 }
 
 /* ---- the file ---- */
@@ -272,7 +219,7 @@ void native_destroy(struct native *n)
 	if (n->fd >= 0)
 		close(n->fd);
 	if (n->dir)
-		remove_dir(n->dir);
+		record_dir_remove(n->dir);
 	free(n->streams);
 	free(n->order);
 	free(n->chunk_seen);

@@ -30,9 +30,7 @@ struct session {
 	void *backend;
 	struct record_env env;
 	pid_t pid;
-	int signals; /* signalfd */
-	sigset_t old_mask;
-	bool masked;
+	struct record_signals signals;
 	bool ended;	/* the program did; status holds how */
 	bool recording; /* events are still taken */
 	int status, signals_seen;
@@ -42,23 +40,6 @@ struct session {
 };
 
 /* ---- before the program ---- */
-
-static int block_signals(struct session *s)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, &s->old_mask))
-		return tape_err_set(s->reterr, -errno, "signals: %s", strerror(errno));
-	s->masked = true;
-	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return s->signals < 0 ? tape_err_set(s->reterr, -errno, "signalfd: %s", strerror(errno))
-			      : 0;
-}
 
 static int open_tape(struct session *s)
 {
@@ -95,10 +76,10 @@ static int prepare(struct session *s)
 	if (rc >= 0)
 		rc = s->o->backend->start(s->o, &s->env, &s->backend, s->reterr);
 	if (rc >= 0)
-		rc = block_signals(s);
+		rc = record_signals_block(&s->signals, s->reterr);
 	if (rc < 0)
 		return rc;
-	rc = record_spawn(s->program, s->o->argv, &s->env, &s->old_mask, NULL, NULL, &s->pid,
+	rc = record_spawn(s->program, s->o->argv, &s->env, &s->signals.old_mask, NULL, NULL, &s->pid,
 			  s->reterr);
 	if (rc < 0)
 		s->sum->exit_status = 126;
@@ -111,7 +92,7 @@ static void take_signals(struct session *s)
 {
 	struct signalfd_siginfo info;
 
-	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+	while (read(s->signals.fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
 		/* From a terminal the whole group has it already. */
@@ -186,7 +167,7 @@ static void poll_backend(struct session *s, int *ret_timeout_ms)
 
 static void run(struct session *s)
 {
-	struct pollfd fd = {.fd = s->signals, .events = POLLIN};
+	struct pollfd fd = {.fd = s->signals.fd, .events = POLLIN};
 	int timeout_ms;
 
 	s->recording = true;
@@ -252,17 +233,14 @@ static void clean_up(struct session *s, bool keep)
 	else
 		tape_discard(s->t);
 	record_env_fini(&s->env);
-	if (s->signals >= 0)
-		close(s->signals);
-	if (s->masked)
-		sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+	record_signals_restore(&s->signals);
 	free(s->program);
 }
 
 int record_run(const struct record_options *options, struct record_summary *ret_summary,
 	       struct tape_err *reterr)
 {
-	struct session s = {.o = options, .sum = ret_summary, .reterr = reterr, .signals = -1};
+	struct session s = {.o = options, .sum = ret_summary, .reterr = reterr, .signals = RECORD_SIGNALS_NONE};
 	uint64_t ended_ns;
 	int rc;
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,4 +192,28 @@ int record_spawn(const char *path, const char *const *argv, const struct record_
 	if (pid > 0)
 		waitpid(pid, NULL, 0);
 	return rc < 0 ? rc : tape_err_set(reterr, -error, "%s: %s", path, strerror(error));
+}
+
+int record_signals_block(struct record_signals *s, struct tape_err *reterr)
+{
+	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaddset(&set, numbers[i]);
+	if (sigprocmask(SIG_BLOCK, &set, &s->old_mask))
+		return tape_err_set(reterr, -errno, "signals: %s", strerror(errno));
+	s->masked = true;
+	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->fd < 0 ? tape_err_set(reterr, -errno, "signalfd: %s", strerror(errno)) : 0;
+}
+
+void record_signals_restore(struct record_signals *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	if (s->masked)
+		sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+	*s = RECORD_SIGNALS_NONE;
 }

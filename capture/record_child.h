@@ -4,6 +4,7 @@
 #define SLABTAPE_CAPTURE_RECORD_CHILD_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -39,5 +40,18 @@ typedef int (*record_gate)(pid_t pid, void *ctx, struct tape_err *reterr);
 int record_spawn(const char *path, const char *const *argv, const struct record_env *env,
 		 const sigset_t *mask, record_gate gate, void *gate_ctx, pid_t *ret_pid,
 		 struct tape_err *reterr) TAPE_MUST_CHECK;
+
+/* Signals that a recorder reads instead of dying of them. */
+struct record_signals {
+	int fd; /* signalfd, not blocking; -1: none */
+	bool masked;
+	sigset_t old_mask; /* of the recorder before: the program's */
+};
+#define RECORD_SIGNALS_NONE ((struct record_signals){.fd = -1})
+
+/* Block SIGCHLD, SIGINT, SIGTERM and SIGHUP and have them come through s->fd. */
+int record_signals_block(struct record_signals *s, struct tape_err *reterr) TAPE_MUST_CHECK;
+/* As before; what was never blocked is left alone. */
+void record_signals_restore(struct record_signals *s);
 
 #endif

@@ -40,30 +40,13 @@ struct session {
 	struct import_job job;
 	int before, after; /* dumps of the slab caches */
 	pid_t pid;
-	int signals; /* signalfd */
-	sigset_t old_mask;
-	bool masked, tracing, ended;
+	struct record_signals signals;
+	bool tracing, ended;
 	int status, signals_seen;
 	uint64_t started_ns, stopped_ns, next_flush_ns, next_size_ns;
 };
 
 /* ---- before ---- */
-
-static int block_signals(struct session *s)
-{
-	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		sigaddset(&set, numbers[i]);
-	if (sigprocmask(SIG_BLOCK, &set, &s->old_mask))
-		return tape_err_set(s->reterr, -errno, "signals: %s", strerror(errno));
-	s->masked = true;
-	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return s->signals < 0 ? tape_err_set(s->reterr, -errno, "signalfd: %s", strerror(errno))
-			      : 0;
-}
 
 /* What of all that happens is in the tape: meta.filter. */
 static int store_filter(struct session *s)
@@ -159,7 +142,7 @@ static int start(struct session *s)
 	int rc;
 
 	if (s->o->argv) {
-		rc = record_spawn(s->program, s->o->argv, &env, &s->old_mask, at_gate, s, &s->pid,
+		rc = record_spawn(s->program, s->o->argv, &env, &s->signals.old_mask, at_gate, s, &s->pid,
 				  s->reterr);
 		if (rc < 0 && s->tracing)
 			s->sum->exit_status = 126;
@@ -206,7 +189,7 @@ static int prepare(struct session *s)
 	if (rc >= 0)
 		rc = open_tape(s);
 	if (rc >= 0)
-		rc = block_signals(s);
+		rc = record_signals_block(&s->signals, s->reterr);
 	if (rc >= 0)
 		rc = kernel_setup(&s->setup, s->o, s->reterr);
 	if (rc >= 0)
@@ -222,7 +205,7 @@ static void take_signals(struct session *s)
 {
 	struct signalfd_siginfo info;
 
-	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+	while (read(s->signals.fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
 		/* From a terminal the whole group has it already. */
@@ -300,7 +283,7 @@ static void give_up(struct session *s)
 
 static int run(struct session *s)
 {
-	struct pollfd fd = {.fd = s->signals, .events = POLLIN};
+	struct pollfd fd = {.fd = s->signals.fd, .events = POLLIN};
 	int rc = start_ingest(s);
 
 	for (;;) {
@@ -379,9 +362,7 @@ static void clean_up(struct session *s, bool keep)
 		tape_discard(s->t);
 	tape_closep(&s->before);
 	tape_closep(&s->after);
-	tape_closep(&s->signals);
-	if (s->masked)
-		sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+	record_signals_restore(&s->signals);
 	free(s->program);
 }
 
@@ -398,7 +379,8 @@ int record_kernel(const struct record_kernel_options *options,
 	s->o = options;
 	s->sum = ret_summary;
 	s->reterr = reterr;
-	s->before = s->after = s->signals = -1;
+	s->before = s->after = -1;
+	s->signals = RECORD_SIGNALS_NONE;
 	rc = prepare(s);
 	if (rc >= 0)
 		rc = run(s);

@@ -14,6 +14,7 @@
 #include "capture/ctf_reader.h"
 #include "capture/record.h"
 #include "capture/record_backend.h"
+#include "capture/record_dir.h"
 #include "capture/record_lttng_internal.h"
 #include "capture/record_tape.h"
 
@@ -105,7 +106,7 @@ static int add_folder(struct lttng *l, const char *folder, struct tape_err *rete
 	char why[80];
 	int rc = ctf_reader_add(l->reader, folder, why, sizeof(why), reterr);
 
-	lttng_remove_tree(folder);
+	record_dir_remove(folder);
 	if (!rc)
 		rc = tape_err_set(reterr, -TAPE_E_VERSION,
 				  "this LTTng-UST writes a layout that is not known (%s); record "

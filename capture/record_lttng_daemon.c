@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The session daemon of a recording: started, spoken to, stopped whatever happens. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <lttng/lttng.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,10 +17,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "capture/record_dir.h"
 #include "capture/record_lttng_internal.h"
 
-#define DIR_PREFIX "slabtape-lttng."
-#define HOME_MAX 64 /* socket paths below it may have 107 characters */
+#define HOME_MAX 74 /* socket paths below it may have 107 characters */
 #define RUN_DIR "/run/lttng"
 #define STEP_NS 2000000
 #define START_STEPS 5000 /* 10 s */
@@ -40,70 +38,12 @@ static void wait_a_step(void)
 
 /* ---- the folder ---- */
 
-void lttng_remove_tree(const char *path)
-{
-	char *copy = strdup(path), *paths[2] = {copy, NULL};
-	FTS *walk = copy ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
-	FTSENT *e;
-
-	while (walk && (e = fts_read(walk))) {
-		if (e->fts_info == FTS_DP)
-			rmdir(e->fts_path);
-		else if (e->fts_info != FTS_D)
-			unlink(e->fts_path);
-	}
-	if (walk)
-		fts_close(walk);
-	free(copy);
-}
-
-/* Folders of this user whose recorder is gone ("slabtape-lttng.UID.PID.XXXXXX"). */
-static void remove_stale(const char *base)
-{
-	struct dirent *entry;
-	DIR *d = opendir(base);
-
-	while (d && (entry = readdir(d))) {
-		unsigned long uid, pid;
-		char path[512], *end;
-
-		if (strncmp(entry->d_name, DIR_PREFIX, strlen(DIR_PREFIX)))
-			continue;
-		uid = strtoul(entry->d_name + strlen(DIR_PREFIX), &end, 10);
-		pid = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
-		if (uid != getuid() || !pid || *end != '.')
-			continue;
-		snprintf(path, sizeof(path), "%s/%.200s", base, entry->d_name);
-		if (kill((pid_t)pid, 0) && errno == ESRCH)
-			lttng_remove_tree(path);
-	}
-	if (d)
-		closedir(d);
-}
-
 static int make_home(struct lttng_daemon *d, struct tape_err *reterr)
 {
 	const char *bases[] = {getenv("TMPDIR"), "/tmp", "/var/tmp"};
 
-	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
-		char *dir;
-
-		if (!bases[i] || *bases[i] != '/' || strlen(bases[i]) > HOME_MAX - 36)
-			continue;
-		remove_stale(bases[i]);
-		if (asprintf(&dir, "%s/" DIR_PREFIX "%u.%d.XXXXXX", bases[i], getuid(),
-			     (int)getpid()) < 0)
-			return tape_err_set(reterr, -ENOMEM, "out of memory");
-		if (mkdtemp(dir)) {
-			d->home = dir;
-			return 0;
-		}
-		free(dir);
-	}
-	return tape_err_set(reterr, -TAPE_E_IO,
-			    "no folder for LTTng's raw data: $TMPDIR (if short), /tmp and /var/tmp "
-			    "refuse: %s",
-			    strerror(errno));
+	return record_dir_make("slabtape-lttng", bases, sizeof(bases) / sizeof(bases[0]), HOME_MAX,
+			       "LTTng's raw data ($TMPDIR if short, /tmp, /var/tmp)", &d->home, reterr);
 }
 
 static int make_control(struct lttng_daemon *d, struct tape_err *reterr)
@@ -286,7 +226,7 @@ void lttng_daemon_fini(struct lttng_daemon *d)
 	if (d->control)
 		munmap(d->control, LTTNG_CONTROL_BYTES);
 	if (d->home)
-		lttng_remove_tree(d->home);
+		record_dir_remove(d->home);
 	free(d->home);
 	free(d->control_path);
 	memset(d, 0, sizeof(*d));

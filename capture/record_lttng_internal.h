@@ -65,7 +65,4 @@ int lttng_recording_stop(struct lttng_recording *rec, struct tape_err *reterr) T
 /* @destroy: the daemon lives on, so the session has to go. */
 void lttng_recording_fini(struct lttng_recording *rec, bool destroy);
 
-/* Remove the folder @path and all that is in it. */
-void lttng_remove_tree(const char *path);
-
 #endif

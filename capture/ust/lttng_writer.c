@@ -24,6 +24,7 @@
 #include <x86intrin.h>
 #endif
 
+#include "capture/ust/alive.h"
 #include "capture/ust/early.h"
 #include "capture/ust/emit.h"
 #include "capture/ust/lttng_api.h"
@@ -239,19 +240,6 @@ static struct lttng_control *map_control(const char *path)
 		return NULL;
 	}
 	return c;
-}
-
-static uint32_t *alive_page(void)
-{
-	uint32_t *page =
-		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		return NULL;
-	/* Before Linux 4.14: only fork() is safe, which tells us by itself. */
-	(void)madvise(page, 4096, MADV_WIPEONFORK);
-	*page = 1;
-	return page;
 }
 
 /* The probes lie beside this library.  Loading them starts LTTng. */

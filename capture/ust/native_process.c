@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/ust/alive.h"
 #include "capture/ust/emit.h"
 #include "capture/ust/native_writer_internal.h"
 
@@ -99,19 +100,6 @@ static struct ring_header *map_ring(const char *path)
 		return NULL;
 	}
 	return h;
-}
-
-static uint32_t *alive_page(void)
-{
-	uint32_t *page =
-		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		return NULL;
-	/* Before Linux 4.14: only fork() is safe, which tells us by itself. */
-	(void)madvise(page, 4096, MADV_WIPEONFORK);
-	*page = 1;
-	return page;
 }
 
 void emit_ready(void)

@@ -58,6 +58,12 @@ class Worker:
         self.p.stdin.write(f'{rounds}\n')
         self.p.stdin.flush()
         check(self.p.stdout.readline() == 'done\n', 'the worker worked')
+        # Until it sleeps, its way there and interrupts that hit it are events of its own.
+        wait_for(self.sleeps, 'the worker waits for orders')
+
+    def sleeps(self):
+        with open(f'/proc/{self.p.pid}/stat', encoding='ascii') as f:
+            return f.read().rsplit(')', 1)[1].split()[0] == 'S'
 
     def close(self):
         self.p.stdin.close()
