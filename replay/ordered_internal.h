@@ -3,7 +3,8 @@
  * The ordered engine's state, shared by its files:
  *
  *	ordered.c       the loop over batches, the fast operations
- *	ordered_ops.c   every other operation: bulk, sheaves, rcu, flush, checkpoints
+ *	ordered_ops.c   every other operation on objects: bulk, sheaves, rcu
+ *	ordered_whole.c flush, shrink, barriers, checkpoints
  *	ordered_state.c machine, caches, snapshots, the result
  *	warm.c          objects from before the recording
  *	warm_snapshot.c slabs as a kernel's snapshot counted them
@@ -143,6 +144,13 @@ void ordered_at_none(struct ordered *o, uint64_t seq, uint64_t ts);
 void ordered_sample(struct ordered *o, uint64_t ts);
 /* The run is over; the recorder is complete afterwards. */
 int ordered_record_finish(struct ordered *o) TAPE_MUST_CHECK;
+
+/* ---- ordered_whole.c ---- */
+struct replay_line;
+/* An operation was executed: count it, and tell the per-operation file. */
+void ordered_count_line(struct ordered *o, struct ordered_cache *run, const struct replay_line *l);
+/* Row @i, an operation on a whole cache; without a cache it means every cache there is. */
+int ordered_step_whole(struct ordered *o, const struct tape_batch *b, uint32_t i) TAPE_MUST_CHECK;
 
 /* ---- warm.c ---- */
 /* Before a lap; @first: the counting windows that begin at the start begin behind it. */

@@ -2,14 +2,12 @@
 /* Every operation in full generality; see ordered_internal.h. */
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "replay/ordered_internal.h"
 #include "replay/paths.h"
 #include "replay/place.h"
-#include "replay/state_json.h"
 
 /* An event that cannot be executed: counted, or the end of the run. */
 static int impossible(struct ordered *o, const struct tape_batch *b, uint32_t i, const char *why)
@@ -24,14 +22,6 @@ static int impossible(struct ordered *o, const struct tape_batch *b, uint32_t i,
 	return tape_err_set(o->reterr, -TAPE_E_DIVERGED, "event seq %" PRIu64 ", cpu %u, object %s: "
 			    "%s cannot be executed: %s", b->first_seq + i, b->cpu[i], object,
 			    tape_op_name(b->op[i]), why);
-}
-
-static void count_line(struct ordered *o, struct ordered_cache *run, const struct replay_line *l)
-{
-	o->ops++;
-	o->line++;
-	if (o->paths)
-		replay_paths_line(o->paths, run, l);
 }
 
 static int number_object(struct ordered *o, struct ordered_cache *run, void *obj)
@@ -110,7 +100,7 @@ static int step_alloc(struct ordered *o, struct ordered_cache *run, const struct
 	slot_fill(o, b->slot[i], b->cache[i], obj, ordered_at(o).seq);
 	if (obj && (rc = number_object(o, run, obj)) < 0)
 		return rc;
-	count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_ALLOC, .objs = &obj, .nr = 1 });
+	ordered_count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_ALLOC, .objs = &obj, .nr = 1 });
 	return 0;
 }
 
@@ -191,7 +181,7 @@ static int step_free(struct ordered *o, struct ordered_cache *run, const struct 
 		o->v->free_rcu(run->cache, b->cpu[i], obj);
 	else if (obj)
 		rc = rcu_queue(o, run, b, i, obj);
-	count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_OTHER });
+	ordered_count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_OTHER });
 	return rc;
 }
 
@@ -261,7 +251,7 @@ static int bulk_alloc(struct ordered *o, struct ordered_cache *run)
 		if (obj)
 			rc = number_object(o, run, obj);
 	}
-	count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_ALLOC_BULK, .objs = k->objs,
+	ordered_count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_ALLOC_BULK, .objs = k->objs,
 						  .nr = got });
 	return rc;
 }
@@ -281,7 +271,7 @@ static int bulk_free(struct ordered *o, struct ordered_cache *run)
 	}
 	if (nr)
 		o->v->free_bulk(run->cache, k->cpu, nr, k->objs);
-	count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_OTHER });
+	ordered_count_line(o, run, &(struct replay_line){ .kind = REPLAY_LINE_OTHER });
 	return 0;
 }
 
@@ -393,77 +383,8 @@ static int step_sheaf(struct ordered *o, struct ordered_cache *run, const struct
 		o->v->sheaf_return(run->cache, b->cpu[i], o->sheaf[slot]);
 		o->sheaf[slot] = NULL;
 	}
-	count_line(o, run, &line);
+	ordered_count_line(o, run, &line);
 	return 0;
-}
-
-/* ---- whole caches ---- */
-
-static int checkpoint(struct ordered *o, struct ordered_cache *run)
-{
-	struct replay_snapshot now;
-	json_t *state;
-
-	if (!o->plan->cfg->want_state)
-		return 0;
-	if (replay_snapshot_take(&now, run->cache, o->v, o->plan->cpus) < 0)
-		return tape_err_set(o->reterr, -ENOMEM, "checkpoint: out of memory");
-	state = replay_state_json(o->v, run->cache, &run->numbers, false);
-	if (!run->checkpoints)
-		run->checkpoints = json_array();
-	json_object_set_new(state, "after_ops", json_integer((json_int_t)o->line));
-	json_object_set_new(state, "per_cpu",
-			    replay_per_cpu_json(now.counters, now.nr, now.cpus, true));
-	json_object_set_new(state, "counters", replay_sums_json(now.counters, now.nr, false));
-	replay_snapshot_fini(&now);
-	if (json_array_append_new(run->checkpoints, state))
-		return tape_err_set(o->reterr, -ENOMEM, "checkpoint: out of memory");
-	return 0;
-}
-
-static int whole_cache(struct ordered *o, struct ordered_cache *run, const struct tape_batch *b,
-		       uint32_t i)
-{
-	switch (b->op[i]) {
-	case TAPE_OP_FLUSH:
-		o->v->flush_cpu(run->cache, b->cpu[i]);
-		return 0;
-	case TAPE_OP_SHRINK:
-		o->v->shrink(run->cache);
-		return 0;
-	case TAPE_OP_RCU_BARRIER:
-		if (o->v->rcu_barrier)
-			o->v->rcu_barrier(run->cache);
-		return 0;
-	case TAPE_OP_PAGE_LIMIT:
-		alloc_cache_page_limit(run->cache, (uint32_t)b->arg[i]);
-		return 0;
-	default:
-		return checkpoint(o, run);
-	}
-}
-
-/* Operations on a whole cache; a row without one means every cache there is. */
-static int step_whole(struct ordered *o, const struct tape_batch *b, uint32_t i)
-{
-	struct ordered_cache *run = NULL;
-	int rc = 0;
-
-	if (b->cache[i] != TAPE_NO_CACHE) {
-		rc = ordered_cache_get(o, b->cache[i], &run);
-		if (rc < 0 || !run) {
-			o->left_out += rc >= 0;
-			return rc;
-		}
-	}
-	if (b->op[i] == TAPE_OP_RCU_BARRIER && !o->v->free_rcu)
-		ordered_rcu_run(o, UINT64_MAX);
-	for (size_t n = 0; n < o->nr_caches && rc >= 0; n++)
-		if (!run || run == o->caches[n])
-			rc = whole_cache(o, o->caches[n], b, i);
-	count_line(o, run ? run : o->nr_caches ? o->caches[0] : NULL,
-		   &(struct replay_line){ .kind = REPLAY_LINE_OTHER });
-	return rc;
 }
 
 static int step_object(struct ordered *o, const struct tape_batch *b, uint32_t i,
@@ -505,6 +426,6 @@ int ordered_step(struct ordered *o, const struct tape_batch *b, uint32_t i, uint
 	if (b->cpu[i] >= o->plan->cpus)
 		return impossible(o, b, i, "the machine has no such CPU");
 	if (b->op[i] >= TAPE_OP_FLUSH)
-		return step_whole(o, b, i);
+		return ordered_step_whole(o, b, i);
 	return step_object(o, b, i, ret_next);
 }

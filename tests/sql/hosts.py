@@ -3,32 +3,16 @@
 import json
 import os
 import sqlite3
-import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from checks import check, finish, run  # noqa: E402
 
 if not hasattr(sqlite3.Connection, 'enable_load_extension'):
     # Some Pythons are built without; the system's is not.
     if sys.executable == '/usr/bin/python3' or not os.path.exists('/usr/bin/python3'):
         sys.exit('this Python cannot load SQLite extensions and there is no /usr/bin/python3')
     os.execv('/usr/bin/python3', ['/usr/bin/python3'] + sys.argv)
-
-FAILED = []
-
-
-def check(ok, what):
-    """Remember a failure; the test goes on."""
-    if not ok:
-        print(f'not ok - {what}')
-        FAILED.append(what)
-
-
-def finish():
-    print(f'{len(FAILED)} failures' if FAILED else 'all as expected')
-    sys.exit(1 if FAILED else 0)
-
-
-def run(*command, cwd=None):
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=250, check=False)
 
 
 def statements(sql):

@@ -6,33 +6,18 @@ import io
 import json
 import os
 import sqlite3
-import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from checks import check, finish, run  # noqa: E402
 
 ALLOCS = ('alloc', 'alloc_bulk', 'sheaf_alloc')
 FREES = ('free', 'free_rcu', 'free_bulk')
 SAMPLE = 'traces/samples/src/6.1-netperf0-4c2n'
-FAILED = []
-
-
-def check(ok, what):
-    """Remember a failure; the test goes on."""
-    if not ok:
-        print(f'not ok - {what}')
-        FAILED.append(what)
-
-
-def finish():
-    print(f'{len(FAILED)} failures' if FAILED else 'all as expected')
-    sys.exit(1 if FAILED else 0)
 
 
 def same(what, got, expected):
     check(got == expected, f'{what}: {got!r}, expected {expected!r}')
-
-
-def run(*command, **kwargs):
-    return subprocess.run(command, capture_output=True, text=True, timeout=250, check=False, **kwargs)
 
 
 def must(*command, **kwargs):
