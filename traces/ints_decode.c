@@ -64,20 +64,44 @@ static void dict_open(struct tape_ints_plain *p, struct tape_cursor *in, uint32_
 	p->packed = tape_cursor_take(in, ((size_t)nr * bits + 7) / 8);
 }
 
-/* Unpack the indices [at, at + nr) to bytes.  Whole bytes first: @index has room for 7 more. */
+/* The next 8 indices: @bits bytes, the first index lowest. */
+static inline uint64_t eight_load(const uint8_t *from, uint32_t bits)
+{
+	uint64_t x = from[0];
+
+	if (bits > 1)
+		x |= (uint64_t)from[1] << 8;
+	if (bits > 2)
+		x |= (uint64_t)from[2] << 16 | (uint64_t)from[3] << 24;
+	return x;
+}
+
+/* 8 indices of @bits (1, 2 or 4) side by side to one byte each: half of them move up, twice more. */
+static inline uint64_t eight_spread(uint64_t x, uint32_t bits)
+{
+	const uint64_t low = (1u << bits) - 1, byte = UINT64_C(0x0101010101010101) * low;
+
+	x = (x | x << (32 - 4 * bits)) & ((low << (3 * bits) | low << (2 * bits) | low << bits | low) *
+					  UINT64_C(0x0000000100000001));
+	x = (x | x << (16 - 2 * bits)) & ((low << bits | low) * UINT64_C(0x0001000100010001));
+	return (x | x << (8 - bits)) & byte;
+}
+
+static inline void eight_put(uint8_t *index, uint64_t x)
+{
+	for (uint32_t k = 0; k < 8; k++)
+		index[k] = (uint8_t)(x >> 8 * k);
+}
+
+/* Unpack the indices [at, at + nr) to bytes. */
 static void indices_unpack(const struct tape_ints_plain *p, uint8_t *restrict index, uint32_t nr)
 {
 	uint32_t bits = p->bits, mask = (1u << bits) - 1, i = 0;
 	uint32_t begin = p->at * bits;
 
-	if (!(begin & 7)) {
-		const uint8_t *from = p->packed + (begin >> 3);
-		uint32_t bytes = nr * bits / 8;
-
-		for (uint32_t b = 0; b < bytes; b++)
-			for (uint32_t shift = 0; shift < 8; shift += bits)
-				index[i++] = (uint8_t)(from[b] >> shift & mask);
-	}
+	if (!(begin & 7))
+		for (const uint8_t *from = p->packed + (begin >> 3); i + 8 <= nr; i += 8, from += bits)
+			eight_put(index + i, eight_spread(eight_load(from, bits), bits));
 	for (; i < nr; i++) {
 		uint32_t bit = begin + i * bits;
 
