@@ -51,13 +51,10 @@ static void destroy(void *self)
 }
 
 static int set_environment(const struct lttng *l, const struct record_options *options,
-			   struct record_env *env, struct tape_err *reterr)
+			   const char *library, struct record_env *env, struct tape_err *reterr)
 {
-	TAPE_CLEANUP(tape_freep) char *library = NULL;
-	int rc = record_find_library(LIBRARY, &library, reterr);
+	int rc = record_env_preload(env, library, reterr);
 
-	if (rc >= 0)
-		rc = record_env_preload(env, library, reterr);
 	if (rc >= 0)
 		rc = record_env_set(env, LTTNG_CONTROL_ENV, l->daemon.control_path, reterr);
 	if (rc >= 0)
@@ -76,18 +73,22 @@ static int start(const struct record_options *options, struct record_env *env, v
 		.snapshot = options->snapshot,
 	};
 	struct lttng *l = calloc(1, sizeof(*l));
+	TAPE_CLEANUP(tape_freep) char *library = NULL;
 	int rc;
 
 	if (!l)
 		return tape_err_set(reterr, -ENOMEM, "out of memory");
 	l->snapshot = options->snapshot;
-	rc = ctf_reader_create(&l->reader, reterr);
+	/* Before the daemon's mount namespace: behind it, in a chroot, our own path is another. */
+	rc = record_find_library(LIBRARY, &library, reterr);
+	if (rc >= 0)
+		rc = ctf_reader_create(&l->reader, reterr);
 	if (rc >= 0)
 		rc = lttng_daemon_start(options->system_daemon, &l->daemon, reterr);
 	if (rc >= 0)
 		rc = lttng_recording_start(&session, l->daemon.home, &l->recording, reterr);
 	if (rc >= 0)
-		rc = set_environment(l, options, env, reterr);
+		rc = set_environment(l, options, library, env, reterr);
 	if (rc < 0) {
 		destroy(l);
 		return rc;

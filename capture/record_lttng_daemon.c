@@ -75,7 +75,7 @@ static int make_control(struct lttng_daemon *d, struct tape_err *reterr)
 /* ---- the daemon ---- */
 
 /* Root: an own /run/lttng.  The files of other mounts stay as they are. */
-static int make_namespace(struct tape_err *reterr)
+static int make_namespace(struct lttng_daemon *d, struct tape_err *reterr)
 {
 	if (unshare(CLONE_NEWNS))
 		return tape_err_set(reterr, -TAPE_E_TRACER,
@@ -83,13 +83,17 @@ static int make_namespace(struct tape_err *reterr)
 				    "namespace: %s; run as an ordinary user, or use --native or "
 				    "--system-daemon",
 				    strerror(errno));
-	/* In a chroot "/" may be no mount point; the mount below is then seen outside too. */
+	/*
+	 * In a chroot "/" may be no mount point; where what lies around it is shared, the mount
+	 * below is then seen outside too, until lttng_daemon_fini() takes it away.
+	 */
 	if (mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) && errno != EINVAL)
 		return tape_err_set(reterr, -TAPE_E_TRACER, "mount namespace: %s", strerror(errno));
 	if ((mkdir(RUN_DIR, 0755) && errno != EEXIST) ||
 	    mount("slabtape", RUN_DIR, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755"))
 		return tape_err_set(reterr, -TAPE_E_TRACER, "private " RUN_DIR ": %s",
 				    strerror(errno));
+	d->mounted = true;
 	return 0;
 }
 
@@ -165,7 +169,7 @@ static int wait_ready(struct lttng_daemon *d, struct tape_err *reterr)
 static int start_private(struct lttng_daemon *d, struct tape_err *reterr)
 {
 	pid_t self = getpid();
-	int rc = getuid() ? 0 : make_namespace(reterr);
+	int rc = getuid() ? 0 : make_namespace(d, reterr);
 
 	if (rc < 0)
 		return rc;
@@ -223,6 +227,8 @@ void lttng_daemon_fini(struct lttng_daemon *d)
 		kill(d->pid, SIGKILL);
 		waitpid(d->pid, NULL, 0);
 	}
+	if (d->mounted)
+		umount2(RUN_DIR, MNT_DETACH);
 	if (d->control)
 		munmap(d->control, LTTNG_CONTROL_BYTES);
 	if (d->home)

@@ -22,6 +22,7 @@ struct lttng_daemon {
 	char *control_path;
 	struct lttng_control *control;
 	pid_t pid;     /* 0: the system's, or not running */
+	bool mounted;  /* /run/lttng is our own */
 	bool system;   /* the one that is there is used, and left alone */
 };
 

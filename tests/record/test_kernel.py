@@ -355,8 +355,10 @@ def refused(place):
     if place.drop:
         calls = [([], [])]
     else:
-        hide = 'mount -t tmpfs none /sys/kernel && mkdir /sys/kernel/tracing && exec "$@"'
-        calls = [(['unshare', '-m', 'sh', '-c', hide, 'sh'], ['mount -t tracefs'])]
+        # In a chroot / may be no mount point, /sys is one then; what is mounted here stays here.
+        hide = ('{ mount --make-rprivate / || mount --make-rprivate /sys; } 2>/dev/null && '
+                'mount -t tmpfs none /sys/kernel && mkdir /sys/kernel/tracing && exec "$@"')
+        calls = [(['unshare', '-m', '--propagation', 'unchanged', 'sh', '-c', hide, 'sh'], ['mount -t tracefs'])]
     for prefix, words in calls:
         for tail, status in (([], 6), (['--', 'true'], 125)):
             done = place.run(*prefix, *place.kernel_args('--duration', '1'), *tail)
